@@ -31,7 +31,7 @@ use tempfile::NamedTempFile;
 use crate::fresh;
 
 pub use course::{Course, LOOKS};
-pub use record::Record;
+pub use record::JobRecord;
 pub use verdict::{WORTH_TELLING, verdict};
 pub use waited::Waited;
 
@@ -71,7 +71,7 @@ impl FromStr for Target {
 /// A report that is being made: its file can be written, but has the name of the target only when
 /// it is whole.
 #[derive(Debug)]
-pub struct Draft {
+pub struct ReportDraft {
     target: Target,
     file: NamedTempFile,
 }
@@ -81,7 +81,7 @@ impl Target {
     ///
     /// # Errors
     /// It cannot be written.
-    pub fn draft(&self) -> anyhow::Result<Draft> {
+    pub fn draft(&self) -> anyhow::Result<ReportDraft> {
         let cannot = || format!("cannot write a report to {}", Foreign::path(&self.path));
         let refused =
             |why: &str| anyhow!("{}: {why}; name a file in a directory of yours", cannot());
@@ -104,7 +104,7 @@ impl Target {
         // What the umask leaves of these is what any program's new file has.
         let file = fresh::file(folder, ".discnice-report-", 0o666)
             .map_err(|error| refused(&reason(&error)))?;
-        Ok(Draft { target: Self { path, ..self.clone() }, file })
+        Ok(ReportDraft { target: Self { path, ..self.clone() }, file })
     }
 }
 
@@ -122,13 +122,13 @@ fn is_replaceable(file: &Metadata, folder: &Metadata) -> bool {
     may && file.is_file()
 }
 
-impl Draft {
+impl ReportDraft {
     /// Writes the report.
     ///
     /// # Errors
     /// The disk is full, or the folder is gone, or what has the name now cannot be replaced: then the report has another name,
     /// which is told.
-    pub fn finish(mut self, record: &Record) -> anyhow::Result<()> {
+    pub fn finish(mut self, record: &JobRecord) -> anyhow::Result<()> {
         let text = match self.target.format {
             Format::Json => json(&serde_json::to_string_pretty(record)?).into_owned() + "\n",
             Format::Html => page::html(record),

@@ -9,13 +9,13 @@ use discnice_plot::svg::{draw, escape, stack};
 use discnice_units::{Bytes, Rate};
 
 use super::plots;
-use super::record::Record;
+use super::record::JobRecord;
 use super::waited::Part;
 use crate::binding::Binding;
 use crate::explanation;
 
 /// A page that needs nothing else.
-pub fn html(record: &Record) -> String {
+pub fn html(record: &JobRecord) -> String {
     let mut body = String::new();
     // Writing to a string cannot fail.
     let _ = writeln!(
@@ -51,16 +51,16 @@ pub fn html(record: &Record) -> String {
 }
 
 /// All plots, one below the other.
-pub fn svg(record: &Record) -> String {
+pub fn svg(record: &JobRecord) -> String {
     stack(&plots::all(record))
 }
 
-fn started(record: &Record) -> String {
+fn started(record: &JobRecord) -> String {
     let moment = UNIX_EPOCH + Duration::from_secs(record.started);
     humantime::format_rfc3339_seconds(moment).to_string()
 }
 
-fn end(record: &Record) -> String {
+fn end(record: &JobRecord) -> String {
     match (record.end.signal, record.end.status) {
         (Some(signal), _) => format!("killed by signal {signal}"),
         (None, status) => format!("exit status {}", status.unwrap_or(0)),
@@ -68,7 +68,7 @@ fn end(record: &Record) -> String {
 }
 
 /// The rows of Rate Windows, table 1, as far as they were measured.
-fn totals(record: &Record) -> Vec<(&'static str, String)> {
+fn totals(record: &JobRecord) -> Vec<(&'static str, String)> {
     let disk = &record.disk;
     let bytes = |count: u64| Bytes::new(count).to_string();
     let mut rows = vec![

@@ -6,7 +6,7 @@ use discnice_plot::{Chart, Plot, Series};
 use discnice_units::Bytes;
 
 use super::course::Sample;
-use super::record::Record;
+use super::record::JobRecord;
 
 /// A line is drawn through at most so many points.
 const POINTS: f64 = 320.0;
@@ -17,11 +17,11 @@ const BUCKETS_OF_A_DOUBLING: usize = 4;
 const MEBIBYTE: f64 = 1_048_576.0;
 
 /// All plots of a report.
-pub fn all(record: &Record) -> Vec<Plot> {
+pub fn all(record: &JobRecord) -> Vec<Plot> {
     vec![rates(record), sleeps(&record.counts)]
 }
 
-fn rates(record: &Record) -> Plot {
+fn rates(record: &JobRecord) -> Plot {
     let width = (record.seconds / POINTS).max(SMOOTH.min(record.seconds / 20.0));
     let spans = spans(&record.samples, width);
     let line = |name: &str, moved: fn(&Sample) -> u64| {

@@ -22,7 +22,7 @@ const VERSION: u32 = 1;
 /// A job from its start to its end. Times are seconds, amounts bytes, rates bytes (or operations) a
 /// second; `null` stands for no limit, or for a number that was not measured.
 #[derive(Debug, Serialize)]
-pub struct Record {
+pub struct JobRecord {
     version: u32,
     /// The command with its arguments.
     pub command: Vec<String>,
@@ -33,7 +33,7 @@ pub struct Record {
     /// How long the command took.
     pub seconds: f64,
     /// How it ended.
-    pub end: End,
+    pub end: CommandEnd,
     /// The thresholds at its end, by the names of resources.
     pub limits: BTreeMap<&'static str, Option<u64>>,
     /// When they hold: `always`, or `busy` while others are.
@@ -74,7 +74,7 @@ pub struct Record {
 
 /// How a command ended: one of the two is set.
 #[derive(Debug, Serialize)]
-pub struct End {
+pub struct CommandEnd {
     /// The command's exit status.
     pub status: Option<u8>,
     /// The signal that killed it.
@@ -127,7 +127,7 @@ pub struct Waits {
     pub count: u64,
 }
 
-impl Record {
+impl JobRecord {
     /// The threshold of a resource at the end.
     pub fn limit(&self, resource: Resource) -> Option<u64> {
         self.limits.get(resource.name()).copied().flatten()
@@ -155,7 +155,7 @@ impl Record {
             class: found.name(),
             started: course.started().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs(),
             seconds,
-            end: End { status, signal },
+            end: CommandEnd { status, signal },
             limits: Resource::ALL.map(|one| (one.name(), limit(limits.rate(one)))).into(),
             when: limits.when(),
             per_child: limits.per_child(),

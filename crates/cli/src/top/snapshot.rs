@@ -15,12 +15,12 @@ pub struct Snapshot {
     /// When it was taken.
     pub taken: Nanos,
     /// The classes, by name.
-    pub classes: Vec<Class>,
+    pub classes: Vec<ClassSnapshot>,
 }
 
 /// A class at one moment.
 #[derive(Debug, Clone)]
-pub struct Class {
+pub struct ClassSnapshot {
     /// Its name.
     pub name: String,
     /// Its thresholds.
@@ -32,12 +32,12 @@ pub struct Class {
     /// What the next call waits for, if more has been charged than is paid for, or all stands.
     pub binding: Option<Binding>,
     /// Its processes.
-    pub processes: Vec<Process>,
+    pub processes: Vec<ProcessSnapshot>,
 }
 
 /// A process of a class at one moment.
 #[derive(Debug, Clone)]
-pub struct Process {
+pub struct ProcessSnapshot {
     /// Its number.
     pub id: u32,
     /// Its program's name.
@@ -60,14 +60,16 @@ impl Snapshot {
     pub fn take() -> anyhow::Result<Self> {
         let found = classes::all()?;
         let taken = time::now();
-        let snapshot =
-            Self { taken, classes: found.iter().map(|one| Class::of(one, taken)).collect() };
+        let snapshot = Self {
+            taken,
+            classes: found.iter().map(|one| ClassSnapshot::of(one, taken)).collect(),
+        };
         classes::let_go(found);
         Ok(snapshot)
     }
 }
 
-impl Class {
+impl ClassSnapshot {
     fn of(found: &MappedClass, now: Nanos) -> Self {
         let class = found.class;
         let limits = class.limits();
@@ -78,7 +80,7 @@ impl Class {
             rates: Resource::ALL.map(|one| class.meter(one).recent().rate(now)),
             waited: class.waits().1,
             binding: Binding::of(found, running.iter().any(Running::rests)),
-            processes: running.iter().map(Process::of).collect(),
+            processes: running.iter().map(ProcessSnapshot::of).collect(),
         }
     }
 
@@ -88,7 +90,7 @@ impl Class {
     }
 }
 
-impl Process {
+impl ProcessSnapshot {
     fn of(running: &Running<'_>) -> Self {
         let member = running.member;
         let charged = running.charged();

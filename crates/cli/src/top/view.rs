@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::action;
 use super::model::{HISTORY, Line, Model, Order};
-use super::snapshot::{Class, Process};
+use super::snapshot::{ClassSnapshot, ProcessSnapshot};
 use crate::binding::Binding;
 use crate::output::counted;
 
@@ -146,7 +146,7 @@ fn nothing(model: &Model) -> &'static str {
     if model.now().classes.is_empty() { "Nothing is limited." } else { "No name has that in it." }
 }
 
-fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<'static> {
+fn class_row(model: &Model, class: &ClassSnapshot, width: usize, history: usize) -> Row<'static> {
     let allowed = allowed(class);
     let sleeping = model.sleeping(class).map_or_else(String::new, threads);
     let binding = model.binding(class);
@@ -164,7 +164,12 @@ fn class_row(model: &Model, class: &Class, width: usize, history: usize) -> Row<
     .style(Look::default().fg(colour))
 }
 
-fn process_row(model: &Model, class: &Class, process: &Process, width: usize) -> Row<'static> {
+fn process_row(
+    model: &Model,
+    class: &ClassSnapshot,
+    process: &ProcessSnapshot,
+    width: usize,
+) -> Row<'static> {
     let name = cut(&format!("  {} {}", process.id, process.name), width);
     if process.escape.is_some() {
         let red = Look::default().fg(Color::Red);
@@ -186,7 +191,7 @@ fn threads(sleeping: f64) -> String {
 }
 
 /// The threshold that says most, with a `+` if there are others.
-fn allowed(class: &Class) -> String {
+fn allowed(class: &ClassSnapshot) -> String {
     let mut set = Resource::ALL.into_iter().filter(|one| !class.limits.rate(*one).is_unlimited());
     let Some(first) = set.next() else { return "unlimited".into() };
     let number = class.limits.rate(first);
@@ -195,7 +200,7 @@ fn allowed(class: &Class) -> String {
 }
 
 /// The class's disk traffic so far, each bar one look, as a share of the threshold or of the most.
-fn spark(model: &Model, class: &Class, width: usize) -> String {
+fn spark(model: &Model, class: &ClassSnapshot, width: usize) -> String {
     let bars = model.style.bars();
     let limit = class.limits.rate(Resource::Total);
     let most = model.history(class).max().unwrap_or(0);

@@ -13,7 +13,7 @@ use crate::family::Family;
 use crate::launch::{self, Ended};
 use crate::live::Live;
 use crate::output::{self, tell};
-use crate::report::{Course, Draft, LOOKS, Record, Waited};
+use crate::report::{Course, JobRecord, LOOKS, ReportDraft, Waited};
 use crate::schedule::Job;
 use crate::strict::Strictness;
 use crate::terminal::Tap;
@@ -41,7 +41,7 @@ impl Run {
     pub(super) fn observe(
         &self,
         made: (MappedClass, bool),
-        draft: Option<Draft>,
+        draft: Option<ReportDraft>,
         strict: Strictness,
         tap: Option<Tap>,
     ) -> io::Result<Ended> {
@@ -92,7 +92,7 @@ impl Run {
             summary::tell_all(&found, &course, &waited, &escaped);
         }
         if let Some(draft) = draft {
-            let record = Record::new(&self.command, &found, &course, &waited, ended, escaped);
+            let record = JobRecord::new(&self.command, &found, &course, &waited, ended, escaped);
             if let Err(error) = draft.finish(&record) {
                 // The command has done its work, which its exit status must say.
                 tell!("discnice: {error:#}");

@@ -9,7 +9,7 @@ use discnice_ledger::policy::Resource;
 pub use self::keys::Wish;
 use super::action::{self, Target};
 use super::input::{Input, Purpose};
-use super::snapshot::{Class, Process, Snapshot};
+use super::snapshot::{ClassSnapshot, ProcessSnapshot, Snapshot};
 use super::style::Style;
 use crate::binding::Binding;
 
@@ -123,7 +123,7 @@ impl Model {
                 classes.sort_by_key(|class| std::cmp::Reverse(class.rate(Resource::Total)));
             }
             Order::Sleep => {
-                let sleeping = |class: &Class| self.sleeping(class).unwrap_or(0.0);
+                let sleeping = |class: &ClassSnapshot| self.sleeping(class).unwrap_or(0.0);
                 classes.sort_by(|one, other| sleeping(other).total_cmp(&sleeping(one)));
             }
         }
@@ -167,7 +167,7 @@ impl Model {
     }
 
     /// Whether a class is shown: its name or that of one of its processes contains the filter.
-    fn is_shown(&self, class: &Class) -> bool {
+    fn is_shown(&self, class: &ClassSnapshot) -> bool {
         let contains = |name: &str| name.to_lowercase().contains(&self.filter.to_lowercase());
         contains(&class.name) || class.processes.iter().any(|process| contains(&process.name))
     }
@@ -200,7 +200,7 @@ impl Model {
     }
 
     /// Earlier rates of a class, the latest last.
-    pub fn history(&self, class: &Class) -> impl DoubleEndedIterator<Item = u64> {
+    pub fn history(&self, class: &ClassSnapshot) -> impl DoubleEndedIterator<Item = u64> {
         self.history.get(&class.name).into_iter().flatten().copied()
     }
 
@@ -211,25 +211,29 @@ impl Model {
     }
 
     /// The class as it was at the look before.
-    fn earlier(&self, class: &Class) -> Option<&Class> {
+    fn earlier(&self, class: &ClassSnapshot) -> Option<&ClassSnapshot> {
         self.before.as_ref()?.classes.iter().find(|one| one.name == class.name)
     }
 
     /// What the class waits for: now, or, if it slept in the last interval, at the beginning of that.
-    pub fn binding(&self, class: &Class) -> Option<Binding> {
+    pub fn binding(&self, class: &ClassSnapshot) -> Option<Binding> {
         let slept = self.sleeping(class).is_some_and(|threads| threads > 0.0);
         class.binding.or_else(|| self.earlier(class)?.binding.filter(|_| slept))
     }
 
     /// Threads of the class that slept, on average over the last interval.
-    pub fn sleeping(&self, class: &Class) -> Option<f64> {
+    pub fn sleeping(&self, class: &ClassSnapshot) -> Option<f64> {
         let before = self.earlier(class)?;
         Some(class.waited.minus(before.waited).as_secs_f64() / self.span()?)
     }
 
     /// Bytes a second that a process read and wrote in the last interval, and how many of its
     /// threads slept.
-    pub fn process_rates(&self, class: &Class, process: &Process) -> Option<(u64, u64, f64)> {
+    pub fn process_rates(
+        &self,
+        class: &ClassSnapshot,
+        process: &ProcessSnapshot,
+    ) -> Option<(u64, u64, f64)> {
         let before = self.earlier(class)?;
         let before = before.processes.iter().find(|one| one.id == process.id)?;
         let span = self.span()?;

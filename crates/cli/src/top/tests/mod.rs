@@ -10,20 +10,20 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::model::{Model, Wish};
-use super::snapshot::{Class, Process, Snapshot};
+use super::snapshot::{ClassSnapshot, ProcessSnapshot, Snapshot};
 use super::style::Style;
 use super::view::draw;
 use crate::binding::Binding;
 
 const MIB: u64 = 1 << 20;
 
-fn process(id: u32, name: &str, read: u64) -> Process {
-    Process { id, name: name.into(), read, written: 0, waited: Nanos(0), escape: None }
+fn process(id: u32, name: &str, read: u64) -> ProcessSnapshot {
+    ProcessSnapshot { id, name: name.into(), read, written: 0, waited: Nanos(0), escape: None }
 }
 
-fn class(name: &str, limits: Limits, processes: Vec<Process>) -> Class {
+fn class(name: &str, limits: Limits, processes: Vec<ProcessSnapshot>) -> ClassSnapshot {
     let (rates, waited) = ([0; Resource::COUNT], Nanos(0));
-    Class { name: name.into(), limits, rates, waited, binding: None, processes }
+    ClassSnapshot { name: name.into(), limits, rates, waited, binding: None, processes }
 }
 
 /// Three classes after `second` seconds: one at its limit, one without, one that escapes.
