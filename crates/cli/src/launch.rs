@@ -194,18 +194,21 @@ impl Ended {
     }
 }
 
-/// How often a [`Watch`] is called.
+/// How often a [`JobObserver`] is called.
 pub const LOOK: Duration = Duration::from_millis(20);
 
 /// What looks at the job while it runs.
-pub type Watch<'a> = &'a mut dyn FnMut();
+pub type JobObserver<'a> = &'a mut dyn FnMut();
 
 /// Runs `command` in a new process and waits for it, calling `watch` every [`LOOK`]. Signals of the
 /// terminal reach both and are left to the child; others are passed on to it.
 ///
 /// # Errors
 /// No process could be made.
-pub fn supervise(command: impl FnOnce() -> u8, watch: Option<Watch<'_>>) -> io::Result<Ended> {
+pub fn supervise(
+    command: impl FnOnce() -> u8,
+    watch: Option<JobObserver<'_>>,
+) -> io::Result<Ended> {
     let without_memory = memory::leave_it_to_the_child();
     let failure = Failure::new();
     // Where it is ignored, which the command inherits, the kernel keeps no status of a child for us.
@@ -271,7 +274,7 @@ pub fn is_alone(error: &io::Error) -> bool {
 
 /// Calls `watch` until the child has ended. Where the kernel has no descriptors of processes
 /// (before Linux 5.3) it is not called.
-fn watch_until_the_end(child: i32, watch: Watch<'_>) {
+fn watch_until_the_end(child: i32, watch: JobObserver<'_>) {
     let Some(pid) = Pid::from_raw(child) else { return };
     let Ok(descriptor) = pidfd_open(pid, PidfdFlags::empty()) else { return };
     let mut next = Instant::now() + LOOK;

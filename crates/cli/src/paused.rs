@@ -28,7 +28,7 @@ const MADE: &str = "pause";
 
 /// What a word names.
 #[derive(Debug)]
-pub enum Subject {
+pub enum PauseTarget {
     /// A class, or a part of one.
     Known(Chosen),
     /// A process that is in no class.
@@ -42,21 +42,21 @@ pub struct Chosen {
     part: Option<Process>,
 }
 
-impl Subject {
+impl PauseTarget {
     /// What a word names, if it may be paused.
     ///
     /// # Errors
     /// There is none, or it may not be paused.
     pub fn to_pause(word: &str) -> anyhow::Result<Self> {
-        let subject = Self::named(word)?;
+        let target = Self::named(word)?;
         ensure!(
-            !subject.has_this_command(),
+            !target.has_this_command(),
             "this command is in {word} and would be paused with it; start it elsewhere"
         );
-        if let Self::Stranger(pinned) = &subject {
+        if let Self::Stranger(pinned) = &target {
             examine(pinned)?;
         }
-        Ok(subject)
+        Ok(target)
     }
 
     /// A number is a process, another word a class. Of a class that was made for one job the job's first process stands for all.
@@ -119,7 +119,7 @@ impl Chosen {
     /// # Errors
     /// There is none, or it is not paused.
     pub fn to_resume(word: &str) -> anyhow::Result<Self> {
-        let Subject::Known(chosen) = Subject::named(word)? else {
+        let PauseTarget::Known(chosen) = PauseTarget::named(word)? else {
             bail!("process {word} is not paused; see `discnice status`");
         };
         let Self { found, part } = chosen;

@@ -39,7 +39,7 @@ mod status_why;
 mod summary;
 mod top;
 mod trace;
-mod trace_subject;
+mod trace_target;
 mod tuning;
 
 use std::process::ExitCode;

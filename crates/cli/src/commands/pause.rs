@@ -7,7 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use discnice_watcher::holding::let_go_of_abandoned;
 
 use crate::output::{say, tell};
-use crate::paused::{Chosen, Subject};
+use crate::paused::{Chosen, PauseTarget};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -45,10 +45,10 @@ impl Pause {
     /// # Errors
     /// One line for people: what cannot be paused and why. Nothing was changed then.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let subjects = self.subjects.iter().map(|word| Ok((word, Subject::to_pause(word)?)));
+        let subjects = self.subjects.iter().map(|word| Ok((word, PauseTarget::to_pause(word)?)));
         let (mut all_stand, mut paused) = (true, Vec::new());
-        for (word, subject) in subjects.collect::<anyhow::Result<Vec<_>>>()? {
-            let awake = subject.taken()?.stand()?;
+        for (word, target) in subjects.collect::<anyhow::Result<Vec<_>>>()? {
+            let awake = target.taken()?.stand()?;
             for (process, why) in &awake {
                 tell!("discnice: process {process} still runs: {why}");
             }

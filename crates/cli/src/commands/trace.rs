@@ -13,7 +13,7 @@ use discnice_sys::time;
 use discnice_units::{Bytes, Nanos};
 use serde::Serialize;
 
-use super::trace_subject::Subject;
+use super::trace_target::TraceTarget;
 use crate::ending;
 use crate::output::{self, Lines, say, tell};
 use crate::values;
@@ -62,23 +62,23 @@ impl Trace {
     /// # Errors
     /// There is no such class or process; standard output cannot be written.
     pub fn run(self) -> anyhow::Result<ExitCode> {
-        let subject = Subject::of(&self.subject)?;
+        let target = TraceTarget::of(&self.subject)?;
         let mut shown = Shown::new(&self);
-        let mut reader = subject.found.class.trace().reader();
+        let mut reader = target.found.class.trace().reader();
         let (begun, mut renewed, mut seen_running) = (Instant::now(), None, Instant::now());
         let asked_to_end = ending::asked_to_end()?;
         shown.begin()?;
         let mut looks = 0_u32;
         loop {
             if renewed.is_none_or(|at: Instant| at.elapsed() >= RENEWED) {
-                subject.found.class.trace_until(time::now().plus(LEASE));
+                target.found.class.trace_until(time::now().plus(LEASE));
                 renewed = Some(Instant::now());
-                if subject.runs() {
+                if target.runs() {
                     seen_running = Instant::now();
                 }
             }
             looks = looks.wrapping_add(1);
-            shown.read(&mut reader, &subject, !looks.is_multiple_of(PATIENCE))?;
+            shown.read(&mut reader, &target, !looks.is_multiple_of(PATIENCE))?;
             let is_over = asked_to_end.load(Ordering::Relaxed)
                 || self.time.is_some_and(|time| begun.elapsed() >= time);
             if is_over || seen_running.elapsed() > ENDED + RENEWED {
@@ -86,7 +86,7 @@ impl Trace {
             }
             thread::sleep(LOOK);
         }
-        shown.read(&mut reader, &subject, false)?;
+        shown.read(&mut reader, &target, false)?;
         shown.end(reader.lost())?;
         Ok(ExitCode::SUCCESS)
     }
@@ -149,12 +149,12 @@ impl Shown {
     fn read(
         &mut self,
         reader: &mut Reader<'_>,
-        subject: &Subject,
+        target: &TraceTarget,
         patient: bool,
     ) -> anyhow::Result<()> {
         let (mut lines, mut objects) = (Lines::default(), Vec::new());
         reader.read(patient, |record| {
-            if !subject.concerns(&record) {
+            if !target.concerns(&record) {
             } else if let Some(counts) = &mut self.counts {
                 let count = counts.entry(words(record.why).0).or_default();
                 count.calls += 1;

@@ -5,28 +5,28 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::bus::{self, Member};
+use super::bus::{self, BusMember};
 
 /// UPower, NetworkManager and logind.
-const ON_BATTERY: Member<'_> = Member {
+const ON_BATTERY: BusMember<'_> = BusMember {
     service: "org.freedesktop.UPower",
     object: "/org/freedesktop/UPower",
     interface: "org.freedesktop.UPower",
     name: "OnBattery",
 };
-const METERED: Member<'_> = Member {
+const METERED: BusMember<'_> = BusMember {
     service: "org.freedesktop.NetworkManager",
     object: "/org/freedesktop/NetworkManager",
     interface: "org.freedesktop.NetworkManager",
     name: "Metered",
 };
-const IDLE: Member<'_> = Member {
+const IDLE: BusMember<'_> = BusMember {
     service: "org.freedesktop.login1",
     object: "/org/freedesktop/login1",
     interface: "org.freedesktop.login1.Manager",
     name: "IdleHint",
 };
-const IDLE_SINCE: Member<'_> = Member { name: "IdleSinceHint", ..IDLE };
+const IDLE_SINCE: BusMember<'_> = BusMember { name: "IdleSinceHint", ..IDLE };
 /// What NetworkManager says of a network that is metered, for sure or as it guesses.
 const YES: u64 = 1;
 const GUESS_YES: u64 = 3;

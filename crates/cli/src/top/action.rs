@@ -10,7 +10,7 @@ use crate::classes::{self, MappedClass};
 use crate::commands::class;
 use crate::membership;
 use crate::output::counted;
-use crate::paused::{Chosen, Subject};
+use crate::paused::{Chosen, PauseTarget};
 use crate::running::Running;
 
 /// An action on a class or process; its outcome is shown in the last line.
@@ -76,7 +76,7 @@ impl Target {
             paused.go_on();
             return Ok(format!("{word} is resumed"));
         }
-        let awake = Subject::to_pause(&word)?.taken()?.stand()?;
+        let awake = PauseTarget::to_pause(&word)?.taken()?.stand()?;
         Ok(match awake.first() {
             None => format!("{word} is paused; z resumes it"),
             Some((process, why)) => {

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 pub use notification::{Action, Answer, Question};
 pub use property::get;
-pub use wire::Member;
+pub use wire::BusMember;
 use wire::{Argument, Message};
 
 /// A bus that takes longer to answer is none.
@@ -26,7 +26,7 @@ const AT_ONCE: Duration = Duration::from_millis(1);
 /// Where the system's bus listens.
 const USUAL: &str = "/run/dbus/system_bus_socket";
 
-const BUS: Member<'_> = Member {
+const BUS: BusMember<'_> = BusMember {
     service: "org.freedesktop.DBus",
     object: "/org/freedesktop/DBus",
     interface: "org.freedesktop.DBus",
@@ -91,7 +91,7 @@ impl Bus {
     /// Calls a method; returns the number of the call.
     fn call(
         &mut self,
-        method: &Member<'_>,
+        method: &BusMember<'_>,
         arguments: &[Argument<'_>],
         starts: bool,
     ) -> io::Result<u32> {

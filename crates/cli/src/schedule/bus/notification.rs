@@ -5,16 +5,16 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::wire::Argument;
-use super::{BUS, Bus, Member, PATIENCE};
+use super::{BUS, Bus, BusMember, PATIENCE};
 
-const NOTIFY: Member<'_> = Member {
+const NOTIFY: BusMember<'_> = BusMember {
     service: "org.freedesktop.Notifications",
     object: "/org/freedesktop/Notifications",
     interface: "org.freedesktop.Notifications",
     name: "Notify",
 };
-const CLOSE: Member<'_> = Member { name: "CloseNotification", ..NOTIFY };
-const ADD_MATCH: Member<'_> = Member { name: "AddMatch", ..BUS };
+const CLOSE: BusMember<'_> = BusMember { name: "CloseNotification", ..NOTIFY };
+const ADD_MATCH: BusMember<'_> = BusMember { name: "AddMatch", ..BUS };
 const SIGNALS: &str = "type='signal',interface='org.freedesktop.Notifications'";
 /// It is shown until it is answered.
 const FOR_EVER: i32 = 0;

@@ -5,17 +5,17 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::wire::Argument;
-use super::{Bus, Member, PATIENCE};
+use super::{Bus, BusMember, PATIENCE};
 
 /// A property that is a number or a truth; `None` where there is no bus, service or property.
-pub fn get(socket: &Path, property: &Member<'_>) -> Option<u64> {
+pub fn get(socket: &Path, property: &BusMember<'_>) -> Option<u64> {
     ask(socket, property).ok().flatten()
 }
 
-fn ask(socket: &Path, property: &Member<'_>) -> io::Result<Option<u64>> {
+fn ask(socket: &Path, property: &BusMember<'_>) -> io::Result<Option<u64>> {
     let until = Instant::now() + PATIENCE;
     let mut bus = Bus::connect(socket, until)?;
-    let get = Member { interface: "org.freedesktop.DBus.Properties", name: "Get", ..*property };
+    let get = BusMember { interface: "org.freedesktop.DBus.Properties", name: "Get", ..*property };
     let arguments = [property.interface, property.name].map(Argument::Text);
     let serial = bus.call(&get, &arguments, false)?;
     Ok(bus.answer(serial, until)?.variant())
@@ -28,8 +28,8 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::thread;
 
-    const PROPERTY: Member<'_> =
-        Member { service: "a.b", object: "/a", interface: "a.b", name: "C" };
+    const PROPERTY: BusMember<'_> =
+        BusMember { service: "a.b", object: "/a", interface: "a.b", name: "C" };
 
     /// What a bus that says this after the authentication is understood as.
     fn answered(said: &[u8]) -> Option<u64> {

@@ -20,7 +20,7 @@ const SIGNATURE: u8 = 8;
 
 /// A method or property of a service's object.
 #[derive(Debug, Clone, Copy)]
-pub struct Member<'a> {
+pub struct BusMember<'a> {
     /// The service.
     pub service: &'a str,
     /// The object.
@@ -75,7 +75,7 @@ impl Argument<'_> {
 }
 
 /// A call; the bus starts the service for it if it `starts`.
-pub fn call(serial: u32, of: &Member<'_>, arguments: &[Argument<'_>], starts: bool) -> Vec<u8> {
+pub fn call(serial: u32, of: &BusMember<'_>, arguments: &[Argument<'_>], starts: bool) -> Vec<u8> {
     let mut body = Vec::new();
     arguments.iter().for_each(|argument| argument.push(&mut body));
     let mut fields = Vec::new();

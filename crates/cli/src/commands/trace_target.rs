@@ -10,13 +10,13 @@ use crate::membership;
 use crate::running::Running;
 
 /// A class, or one process of it.
-pub(super) struct Subject {
+pub(super) struct TraceTarget {
     /// The class.
     pub found: MappedClass,
     process: Option<Pinned>,
 }
 
-impl Subject {
+impl TraceTarget {
     /// Finds what a command line names.
     ///
     /// # Errors
