@@ -5,7 +5,7 @@ use discnice_ledger::policy::{Limits, Resource, When};
 use discnice_registry::MappedBoard;
 
 use crate::bandwidth::bandwidth;
-use crate::config::Config;
+use crate::config::ConfigFiles;
 
 /// Prepares the board for a class that gives way: from when on others count as busy.
 ///
@@ -17,7 +17,7 @@ pub fn prepare(limits: &Limits) -> anyhow::Result<()> {
     }
     let found = MappedBoard::find_or_create()?;
     // A file that cannot be read is told of where its limits are needed.
-    let busy = Config::load().map(|config| config.busy()).unwrap_or_default();
+    let busy = ConfigFiles::load().map(|config| config.busy()).unwrap_or_default();
     found.board.set_thresholds(&busy.applied(&Thresholds::of(bandwidth())));
     let network = [Resource::Net, Resource::NetUp, Resource::NetDown];
     if network.into_iter().any(|one| !limits.rate(one).is_unlimited()) {

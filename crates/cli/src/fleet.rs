@@ -11,7 +11,7 @@ use discnice_watcher::daemon::client::Answer;
 use serde::Serialize;
 
 use crate::classes::MappedClass;
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::watching;
 
 /// A command that starts in such a class waits for its first lease so long.
@@ -67,7 +67,7 @@ impl Share {
 }
 
 /// Puts a class into the fleet that the configuration names for it, or takes it out.
-pub(crate) fn follow(found: &MappedClass, config: &Config) {
+pub(crate) fn follow(found: &MappedClass, config: &ConfigFiles) {
     let (class, now) = (found.class, time::now());
     let named = config.fleet(&found.name()).is_some();
     let changed = match (named, class.fleet().is_joined()) {

@@ -10,7 +10,7 @@ use discnice_ledger::policy::{Limits, Resource, Resources};
 use discnice_sys::gate;
 use discnice_watcher::network;
 
-use crate::mechanism::{Inside, Mechanism, Plan};
+use crate::mechanism::{Inside, MechanismChoice, Plan};
 use crate::{library, program, stack};
 
 /// Why a limit does not hold for a command.
@@ -99,12 +99,12 @@ pub struct Holding {
 impl Holding {
     /// Decides for a command, without changing anything.
     #[must_use]
-    pub fn of(mechanism: Mechanism, command: &OsStr) -> Self {
+    pub fn of(mechanism: MechanismChoice, command: &OsStr) -> Self {
         let program = program::find(command);
         let kind = program.clone().map(|path| (program::kind(&path), path));
         let installed = library::installed();
         // Where it was asked for by name, that it is missing is told.
-        let is_there = installed.is_ok() || mechanism == Mechanism::Preload;
+        let is_there = installed.is_ok() || mechanism == MechanismChoice::Preload;
         let enters = is_there && stack::fits_preloading();
         let plan = match mechanism.plan(kind) {
             Plan::Preload if !enters => {
@@ -169,11 +169,13 @@ fn unseen(path: PathBuf) -> Plan {
 
 /// The plan for a program that the library could enter, were it there, and had the stack room for the dynamic linker's work
 /// on it.
-fn without_library(mechanism: Mechanism, path: PathBuf) -> Plan {
+fn without_library(mechanism: MechanismChoice, path: PathBuf) -> Plan {
     match mechanism {
-        Mechanism::Auto | Mechanism::Seccomp => Plan::SupervisedWholly(Inside::Impossible),
-        Mechanism::Freeze => Plan::Watched,
-        Mechanism::Preload => {
+        MechanismChoice::Auto | MechanismChoice::Seccomp => {
+            Plan::SupervisedWholly(Inside::Impossible)
+        }
+        MechanismChoice::Freeze => Plan::Watched,
+        MechanismChoice::Preload => {
             Plan::Escape(path, "has too short a stack for the library (ulimit -s)")
         }
     }

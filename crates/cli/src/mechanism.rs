@@ -14,7 +14,7 @@ use crate::program::{Kind, obstacle};
 
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub enum Mechanism {
+pub enum MechanismChoice {
     /// By the library inside the program if it can be loaded, otherwise by seccomp; children without the library, and
     /// programs that the kernel refuses seccomp, are paused from outside
     #[default]
@@ -53,7 +53,7 @@ pub enum Plan {
     Escape(PathBuf, &'static str),
 }
 
-impl Mechanism {
+impl MechanismChoice {
     /// Whether the class is watched from outside, too, for the children that our library cannot enter,
     /// and for those that read where it cannot see it.
     #[must_use]
@@ -192,26 +192,26 @@ mod tests {
 
     #[test]
     fn what_our_library_cannot_enter_is_supervised() {
-        assert_eq!(Mechanism::Auto.plan(program(Kind::Dynamic)), Plan::Preload);
+        assert_eq!(MechanismChoice::Auto.plan(program(Kind::Dynamic)), Plan::Preload);
         for kind in [Kind::Static, Kind::Go, Kind::OtherMachine, Kind::OtherLinker] {
-            assert_eq!(Mechanism::Auto.plan(program(kind)), Plan::Supervised, "{kind:?}");
-            assert_eq!(Mechanism::Freeze.plan(program(kind)), Plan::Watched, "{kind:?}");
+            assert_eq!(MechanismChoice::Auto.plan(program(kind)), Plan::Supervised, "{kind:?}");
+            assert_eq!(MechanismChoice::Freeze.plan(program(kind)), Plan::Watched, "{kind:?}");
         }
         assert!(!Plan::Supervised.carries(false), "the filter is inherited");
         assert!(Plan::Watched.carries(false) && !Plan::Watched.carries(true));
-        assert_eq!(Mechanism::Auto.plan(None), Plan::Preload);
-        assert_eq!(Mechanism::Auto.instead_of_filter(), Some(Plan::Watched));
-        assert_eq!(Mechanism::Seccomp.instead_of_filter(), None);
-        assert_eq!(Mechanism::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
-        let wholly = Mechanism::Seccomp.plan(program(Kind::Dynamic));
+        assert_eq!(MechanismChoice::Auto.plan(None), Plan::Preload);
+        assert_eq!(MechanismChoice::Auto.instead_of_filter(), Some(Plan::Watched));
+        assert_eq!(MechanismChoice::Seccomp.instead_of_filter(), None);
+        assert_eq!(MechanismChoice::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
+        let wholly = MechanismChoice::Seccomp.plan(program(Kind::Dynamic));
         assert_eq!(wholly, Plan::SupervisedWholly(Inside::Possible));
         assert!(!wholly.carries(false));
         assert_eq!(wholly.without_filter(), "limited from inside only");
-        let nothing = Mechanism::Seccomp.plan(program(Kind::Static));
+        let nothing = MechanismChoice::Seccomp.plan(program(Kind::Static));
         assert_eq!(nothing.without_filter(), "not limited");
-        let alone = Mechanism::Preload.plan(program(Kind::Static));
+        let alone = MechanismChoice::Preload.plan(program(Kind::Static));
         assert!(matches!(alone, Plan::Escape(_, "is statically linked")), "{alone:?}");
-        let setuid = Mechanism::Auto.plan(program(Kind::Privileged));
+        let setuid = MechanismChoice::Auto.plan(program(Kind::Privileged));
         assert!(matches!(setuid, Plan::Escape(..)), "it would lose its rights");
     }
 }

@@ -8,7 +8,7 @@ use discnice_ledger::Class;
 use discnice_ledger::advice::Health;
 use discnice_ledger::policy::{Choice, Limits};
 
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::output::tell;
 use crate::program;
 
@@ -16,7 +16,7 @@ use crate::program;
 ///
 /// # Errors
 /// What to do.
-pub(crate) fn check(name: &str, limits: &Limits, config: &Config) -> anyhow::Result<()> {
+pub(crate) fn check(name: &str, limits: &Limits, config: &ConfigFiles) -> anyhow::Result<()> {
     ensure!(
         !is_own(limits) || config.program(name).is_some(),
         "config.toml names no program for class {name}; give [class.{name}] a policy = \"/PATH/OF/A/PROGRAM\""
@@ -42,7 +42,7 @@ pub(crate) fn check_start(name: Option<&str>, limits: &Limits) -> anyhow::Result
         return Ok(());
     }
     let hint = "a policy of your own is a named class's; say --class NAME, and name the program in config.toml";
-    check(name.context(hint)?, limits, &Config::load()?)
+    check(name.context(hint)?, limits, &ConfigFiles::load()?)
 }
 
 /// Whether the policy is a program.

@@ -4,7 +4,7 @@ use anyhow::Context;
 use discnice_ledger::policy::Limits;
 
 use crate::commands::limits::LimitArgs;
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::{complaint, polite};
 
 /// Ours, as they would stand in the configuration.
@@ -21,7 +21,7 @@ pub const OURS: [(&str, &str); 6] = [
 ///
 /// # Errors
 /// There is none of this name, or its limits contradict each other.
-pub fn limits(config: &Config, name: &str) -> anyhow::Result<Limits> {
+pub fn limits(config: &ConfigFiles, name: &str) -> anyhow::Result<Limits> {
     over(config, name, polite::limits())
 }
 
@@ -29,7 +29,7 @@ pub fn limits(config: &Config, name: &str) -> anyhow::Result<Limits> {
 ///
 /// # Errors
 /// As [`limits`].
-pub fn over(config: &Config, name: &str, before: Limits) -> anyhow::Result<Limits> {
+pub fn over(config: &ConfigFiles, name: &str, before: Limits) -> anyhow::Result<Limits> {
     if let Some(section) = config.preset(name) {
         return section.fitted_over(before);
     }
@@ -39,7 +39,7 @@ pub fn over(config: &Config, name: &str, before: Limits) -> anyhow::Result<Limit
     section.fitted_over(before)
 }
 
-fn unknown(config: &Config, name: &str) -> String {
+fn unknown(config: &ConfigFiles, name: &str) -> String {
     let mut names: Vec<&str> = OURS.iter().map(|(one, _)| *one).chain(config.presets()).collect();
     names.sort_unstable();
     names.dedup();

@@ -16,7 +16,7 @@ use discnice_watcher::process::{
 };
 
 use crate::classes::{self, MappedClass, Origin};
-use crate::config::{Config, rules};
+use crate::config::{ConfigFiles, rules};
 use crate::joining::{ADVANCE, enter};
 use crate::output::tell;
 use crate::{busy, fleet, membership};
@@ -26,7 +26,7 @@ pub const RULEBOOK: Rulebook = Rulebook { place: discnice_paths::config_folder, 
 
 thread_local! {
     /// The configuration that the rules are of. When a process enters a class, its files may hang.
-    static CONFIG: RefCell<Option<Config>> = const { RefCell::new(None) };
+    static CONFIG: RefCell<Option<ConfigFiles>> = const { RefCell::new(None) };
 }
 
 fn load() -> discnice_watcher::daemon::rules::Loaded {

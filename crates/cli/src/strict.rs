@@ -5,7 +5,7 @@ use std::fmt;
 
 use anyhow::bail;
 
-use crate::config::{self, Config};
+use crate::config::{self, ConfigFiles};
 use crate::holding::Unheld;
 use crate::output::tell;
 
@@ -33,7 +33,7 @@ impl Strictness {
             Some("1") => Ok(Self(true)),
             Some("0") => Ok(Self(false)),
             Some("") | None if std::env::var_os(VARIABLE).is_none_or(|value| value.is_empty()) => {
-                Ok(Self(Config::load()?.strict()))
+                Ok(Self(ConfigFiles::load()?.strict()))
             }
             _ => bail!("{VARIABLE} is neither 1 nor 0; set it to 1 to be strict, or unset it"),
         }
@@ -43,9 +43,9 @@ impl Strictness {
     ///
     /// # Errors
     /// The command is refused.
-    pub fn mind(self, unheld: Unheld) -> Result<(), Refusal> {
+    pub fn mind(self, unheld: Unheld) -> Result<(), NotStarted> {
         if self.0 {
-            return Err(Refusal(unheld));
+            return Err(NotStarted(unheld));
         }
         tell!("discnice: {unheld}{HINT}");
         Ok(())
@@ -55,7 +55,7 @@ impl Strictness {
     ///
     /// # Errors
     /// The command is refused.
-    pub fn have<T>(self, needed: Result<T, Unheld>) -> Result<Option<T>, Refusal> {
+    pub fn have<T>(self, needed: Result<T, Unheld>) -> Result<Option<T>, NotStarted> {
         match needed {
             Ok(had) => Ok(Some(had)),
             Err(unheld) => self.mind(unheld).map(|()| None),
@@ -65,12 +65,12 @@ impl Strictness {
 
 /// Why a command is not started.
 #[derive(Debug)]
-pub struct Refusal(Unheld);
+pub struct NotStarted(Unheld);
 
-impl fmt::Display for Refusal {
+impl fmt::Display for NotStarted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not started (--strict): {}; {}", self.0, self.0.remedy())
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for NotStarted {}

@@ -25,7 +25,7 @@ use rustix::process::getpid;
 
 use super::limits::LimitArgs;
 use crate::classes::{self, MappedClass, Origin};
-use crate::config::{self, Config};
+use crate::config::{self, ConfigFiles};
 use crate::family::Family;
 use crate::joining::{ADVANCE, call_daemon, enter, enter_descendants, release};
 use crate::output::{say, tell};
@@ -92,7 +92,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
         super::class::change(&found, limits)?;
     }
     if class.is_some() {
-        fleet::follow(&found, &Config::load()?);
+        fleet::follow(&found, &ConfigFiles::load()?);
     }
     if let Some(problem) = fleet::await_lease(&found) {
         tell!("discnice: {problem}");

@@ -11,7 +11,7 @@ use discnice_watcher::daemon::client::Answer;
 use super::limits::LimitArgs;
 use super::status;
 use crate::classes::{self, MappedClass, Origin};
-use crate::config::{self, Config};
+use crate::config::{self, ConfigFiles};
 use crate::output::counted;
 use crate::running::Running;
 use crate::{busy, fleet, guest, own_policy, watching};
@@ -89,17 +89,17 @@ fn set(name: &str, limits: &LimitArgs) -> anyhow::Result<()> {
         Some(found) => found.class.limits(),
         // Only `run` and `attach` make those.
         None if classes::is_automatic(name) => classes::existing(name)?.class.limits(),
-        None => Config::load()?.class(name)?.unwrap_or(Limits::UNLIMITED),
+        None => ConfigFiles::load()?.class(name)?.unwrap_or(Limits::UNLIMITED),
     };
     // Before anything is made.
     let wanted = limits.over(before)?;
-    own_policy::check(name, &wanted, &Config::load()?)?;
+    own_policy::check(name, &wanted, &ConfigFiles::load()?)?;
     if classes::is_automatic(name) {
         return change(&classes::existing(name)?, limits);
     }
     let (found, origin) = classes::find_or_create(name)?;
     if origin == Origin::New { apply(&found, wanted) } else { change(&found, limits) }?;
-    fleet::follow(&found, &Config::load()?);
+    fleet::follow(&found, &ConfigFiles::load()?);
     Ok(())
 }
 

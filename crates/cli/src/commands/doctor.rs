@@ -16,7 +16,7 @@ use discnice_sys::process;
 
 use super::tuning;
 use crate::explanation::command;
-use crate::mechanism::Mechanism;
+use crate::mechanism::MechanismChoice;
 use crate::output::{say, without_numbers};
 use crate::{library, program};
 
@@ -69,7 +69,7 @@ impl Doctor {
                 bail!("cannot look at {}: {fault}", Foreign::path(&path));
             }
             // As `run` would do it, and `explain` tells.
-            let told = command::look(Mechanism::default(), command, false).told;
+            let told = command::look(MechanismChoice::default(), command, false).told;
             let well = told.is_ok();
             let meaning = told.map_or_else(|why| why, |how| format!("can be limited, by {how}"));
             findings.push(Finding("program", well, format!("{}: {meaning}", Foreign::path(&path))));

@@ -10,7 +10,7 @@ use discnice_ledger::policy::{Limits, Resource};
 
 use super::{Cli, Command};
 use crate::classes;
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::explanation;
 use crate::output::{say, tell};
 
@@ -73,7 +73,7 @@ impl Enter {
 
 /// The limits of sessions, of which a person is told; `None` without any.
 fn settings() -> Option<Limits> {
-    let config = Config::load().inspect_err(|error| tell!("discnice: {error:#}")).ok()?;
+    let config = ConfigFiles::load().inspect_err(|error| tell!("discnice: {error:#}")).ok()?;
     let limits = config.class(SESSION).inspect_err(|error| tell!("discnice: {error:#}")).ok()??;
     if crate::output::is_watched() {
         let message = config.message(SESSION).map_or_else(String::new, |text| format!(". {text}"));
@@ -105,7 +105,7 @@ fn tell_of_waits(before: f64) -> anyhow::Result<ExitCode> {
     let waited = found.as_ref().map_or(0.0, |found| found.class.waits().1.as_secs_f64());
     if let Some(found) = found.filter(|_| waited - before >= WORTH_TELLING) {
         // It was said at login already where it cannot be read now.
-        let config = Config::load().ok();
+        let config = ConfigFiles::load().ok();
         let message = config.as_ref().and_then(|config| config.message(SESSION));
         let message = message.map_or_else(String::new, |text| format!(". {text}"));
         tell!(

@@ -9,10 +9,10 @@ use discnice_escape::Foreign;
 use discnice_watcher::process::pin;
 
 use crate::classes;
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::explanation::command::{ByProgress, Start};
 use crate::explanation::{Explanation, command, running};
-use crate::mechanism::Mechanism;
+use crate::mechanism::MechanismChoice;
 use crate::membership;
 use crate::strict::Strictness;
 use crate::{output, program};
@@ -71,12 +71,12 @@ impl Explain {
         if let Some(fault) = program::fault(&path) {
             bail!("cannot look at {}: {fault}", Foreign::path(&path));
         }
-        let limits = Config::load()?.default_limits()?;
+        let limits = ConfigFiles::load()?.default_limits()?;
         Ok(command::explain(Start {
             name: &self.subject,
             class: "one of its own".into(),
             limits,
-            mechanism: Mechanism::default(),
+            mechanism: MechanismChoice::default(),
             strict: Strictness::of(false)?,
             when: Vec::new(),
             by_progress: ByProgress::No,

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::fleet_settings::{SettingsArgs, described};
 use super::fleet_up::Up;
 use crate::classes;
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::fleet::Share;
 use crate::output::{self, Lines, say, tell};
 
@@ -81,7 +81,7 @@ fn address(place: &str) -> anyhow::Result<Address> {
     if place.contains("://") {
         return Ok(Address::parse(place)?);
     }
-    let config = Config::load()?;
+    let config = ConfigFiles::load()?;
     let text = config.fleet(place).ok_or_else(|| {
         anyhow!(
             "config.toml has no class {} with a fleet; give its name or an address",
@@ -239,7 +239,7 @@ impl Budget {
 }
 
 fn status(place: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
-    let config = Config::load()?;
+    let config = ConfigFiles::load()?;
     let budgets: Vec<Budget> = match place {
         Some(place) if place.contains("://") => vec![Budget::of(None, place)],
         Some(place) => match config.fleet(place) {

@@ -8,7 +8,7 @@ use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
 use discnice_watcher::daemon::{Settings, serve};
 
-use crate::config::Config;
+use crate::config::ConfigFiles;
 use crate::output::tell;
 use crate::ruled;
 use crate::watching::read_the_clock_by_libc;
@@ -56,12 +56,12 @@ const SETTINGS: Settings =
 
 /// The address of the budget that a class of this name shares, read anew each time.
 fn fleet_of(name: &str) -> Result<Option<String>, String> {
-    let config = Config::load().map_err(|error| format!("{error:#}"))?;
+    let config = ConfigFiles::load().map_err(|error| format!("{error:#}"))?;
     Ok(config.fleet(name).map(str::to_owned))
 }
 
 /// The program that is the policy of a class of this name.
 fn program_of(name: &str) -> Result<Option<Vec<String>>, String> {
-    let config = Config::load().map_err(|error| format!("{error:#}"))?;
+    let config = ConfigFiles::load().map_err(|error| format!("{error:#}"))?;
     Ok(config.program(name).map(<[String]>::to_vec))
 }

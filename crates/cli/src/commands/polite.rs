@@ -119,7 +119,7 @@ impl PoliteArgs {
         Phases::check(self.phases.as_ref(), &self.metrics)
             .map_err(|why| anyhow!("--metric: {why}"))?;
         let mut config = if self.paper { Config::paper() } else { Config::default() };
-        let mut wanted: Vec<_> = config::Config::load()?.progress().collect();
+        let mut wanted: Vec<_> = config::ConfigFiles::load()?.progress().collect();
         wanted.extend(&self.tune);
         settings::apply(&mut config, &wanted).map_err(|error| anyhow!("--polite: {error}"))?;
         if self.no_probation {

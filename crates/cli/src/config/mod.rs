@@ -24,14 +24,14 @@ use crate::commands::limits::LimitArgs;
 use crate::output::tell;
 use crate::polite;
 
-/// The settings of both.
+/// The settings of both files.
 #[derive(Debug)]
-pub struct Config {
+pub struct ConfigFiles {
     own: File,
     site: Arc<File>,
 }
 
-impl Config {
+impl ConfigFiles {
     /// Reads both files; one that does not exist says nothing.
     ///
     /// # Errors

@@ -26,7 +26,7 @@ use toml::Spanned;
 
 use super::entry::Entry;
 use super::read::LONGEST;
-use super::{Config, File, bound};
+use super::{ConfigFiles, File, bound};
 use crate::commands::limits::LimitArgs;
 use crate::output::tell;
 
@@ -34,7 +34,7 @@ use crate::output::tell;
 const FOLDER: &str = "discnice/rules";
 
 impl Entry {
-    fn rule(&self, config: &Config) -> anyhow::Result<Rule> {
+    fn rule(&self, config: &ConfigFiles) -> anyhow::Result<Rule> {
         let outcome = match &self.class {
             None => Outcome::LeaveAlone,
             Some(name) => {
@@ -50,7 +50,7 @@ impl Entry {
 }
 
 /// The limits that a class is made with: its section's, else the rule's, else the default.
-fn limits_of(config: &Config, name: &str, own: Option<&LimitArgs>) -> anyhow::Result<Limits> {
+fn limits_of(config: &ConfigFiles, name: &str, own: Option<&LimitArgs>) -> anyhow::Result<Limits> {
     if let Some(limits) = config.class(name)? {
         return Ok(limits);
     }
@@ -60,10 +60,10 @@ fn limits_of(config: &Config, name: &str, own: Option<&LimitArgs>) -> anyhow::Re
 
 /// Reads all rules anew, and the configuration with them: files may have changed since this process began.
 #[must_use]
-pub fn load() -> (Loaded, Option<Config>) {
+pub fn load() -> (Loaded, Option<ConfigFiles>) {
     let mut files = vec![PathBuf::from(discnice_paths::SITE)];
     files.extend(discnice_paths::config());
-    let config = Config::anew();
+    let config = ConfigFiles::anew();
     let rules = match &config {
         Ok(config) => all(config, &mut files).map_err(|error| format!("{error:#}")),
         Err(error) => Err(format!("{error:#}")),
@@ -72,7 +72,7 @@ pub fn load() -> (Loaded, Option<Config>) {
 }
 
 /// All of them, in their order.
-fn all(config: &Config, files: &mut Vec<PathBuf>) -> anyhow::Result<Vec<Rule>> {
+fn all(config: &ConfigFiles, files: &mut Vec<PathBuf>) -> anyhow::Result<Vec<Rule>> {
     let own = Reader { trust: discnice_paths::read_own, folders: own_folders() };
     let site = Reader { trust: discnice_paths::read_site, folders: site_folders() };
     let own = own.included(&config.own, files)?;

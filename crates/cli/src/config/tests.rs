@@ -12,9 +12,9 @@ const SITE: &str = "strict = true\nlocked = [\"class.held\", \"class.each\", \"d
     [class.each]\ndisk = \"10M\"\nwhen = \"busy\"\nper-child = true\n\
     [class.free]\ndisk = \"10M\"\nmeta-ops = 100\nfleet = \"redis://h/b\"\n";
 
-fn config(own: &str) -> Config {
+fn config(own: &str) -> ConfigFiles {
     let parse = |text| File::parse(text, Path::new("config.toml")).unwrap();
-    Config { own: parse(own), site: Arc::new(parse(SITE)) }
+    ConfigFiles { own: parse(own), site: Arc::new(parse(SITE)) }
 }
 
 #[test]

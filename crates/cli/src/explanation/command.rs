@@ -7,7 +7,7 @@ use discnice_ledger::policy::Limits;
 
 use super::{Explanation, PROGRESS, limits};
 use crate::holding::Holding;
-use crate::mechanism::{Mechanism, Plan};
+use crate::mechanism::{MechanismChoice, Plan};
 use crate::program::{self, Kind};
 use crate::strict::Strictness;
 
@@ -21,7 +21,7 @@ pub struct Start<'a> {
     /// The limits of that.
     pub limits: Limits,
     /// What was asked for.
-    pub mechanism: Mechanism,
+    pub mechanism: MechanismChoice,
     /// Whether it is refused if a limit cannot hold.
     pub strict: Strictness,
     /// When it is to run, in words.
@@ -51,7 +51,7 @@ pub struct Found {
 }
 
 /// Looks at a command as `run` does, without changing anything; `apart` tells whether its children get classes of their own.
-pub fn look(mechanism: Mechanism, name: &OsStr, apart: bool) -> Found {
+pub fn look(mechanism: MechanismChoice, name: &OsStr, apart: bool) -> Found {
     let holding = Holding::of(mechanism, name).apart(apart);
     let kind = holding.program.as_deref().map_or(Kind::Unknown, program::kind);
     let told = holding.plan.explain(kind);

@@ -7,7 +7,7 @@ use super::Run;
 use crate::classes::{self, MappedClass, Origin};
 use crate::commands::class;
 use crate::commands::limits::LimitArgs;
-use crate::config::{self, Config};
+use crate::config::{self, ConfigFiles};
 use crate::holding::Unheld;
 use crate::output::{self, tell};
 use crate::strict::{HINT, Strictness};
@@ -17,13 +17,13 @@ impl Run {
     /// The limits of a class that does not exist yet. One that gets no numbers gives way.
     pub(super) fn initial_limits(&self) -> anyhow::Result<Limits> {
         if let Some(preset) = &self.preset {
-            return self.limits.over(presets::limits(&Config::load()?, preset)?);
+            return self.limits.over(presets::limits(&ConfigFiles::load()?, preset)?);
         }
         let numbers = self.limits.has_threshold();
         if self.class.is_none() && (numbers || self.limits.is_empty() && self.polite.wanted()) {
             return self.limits.over(Limits::UNLIMITED);
         }
-        let config = Config::load()?;
+        let config = ConfigFiles::load()?;
         let section = self.class.as_ref().map(|name| config.class(name)).transpose()?.flatten();
         section
             .map_or_else(|| config.limits_of_new(&self.limits), |limits| self.limits.over(limits))
@@ -35,7 +35,7 @@ impl Run {
         if self.class.is_some() || self.limits.has_threshold() {
             return true;
         }
-        let Ok(config) = Config::load() else { return false };
+        let Ok(config) = ConfigFiles::load() else { return false };
         match &self.preset {
             Some(preset) => config.preset(preset).is_some_and(LimitArgs::has_disk),
             None => config.has_default_disk(),
@@ -53,7 +53,7 @@ impl Run {
 
     /// Changes a class that is there already: by the preset, and then by the options.
     fn change(&self, found: &MappedClass) -> anyhow::Result<()> {
-        let (config, before) = (Config::load()?, found.class.limits());
+        let (config, before) = (ConfigFiles::load()?, found.class.limits());
         let wanted = match &self.preset {
             Some(preset) => self.limits.over(presets::over(&config, preset, before)?)?,
             None => config.limits_of_existing(&self.limits, before)?,
@@ -97,7 +97,7 @@ impl Run {
             self.change(&found).map_err(Unheld::NoClass)?;
         }
         if self.class.is_some() {
-            let config = Config::load().map_err(Unheld::NoClass)?;
+            let config = ConfigFiles::load().map_err(Unheld::NoClass)?;
             fleet::follow(&found, &config);
         }
         self.estimator.apply(&found);

@@ -16,7 +16,7 @@ use super::limits::LimitArgs;
 use super::polite::PoliteArgs;
 use crate::explanation::command::{ByProgress, Start};
 use crate::launch::{self, Variables};
-use crate::mechanism::Mechanism;
+use crate::mechanism::MechanismChoice;
 use crate::output::{self, tell};
 use crate::report::Target;
 use crate::schedule::ScheduleArgs;
@@ -67,7 +67,7 @@ pub struct Run {
         help_heading = "Expert",
         hide_short_help = true
     )]
-    mechanism: Mechanism,
+    mechanism: MechanismChoice,
     /// Refuse to start the command if a limit cannot be enforced, and keep it and its children from gaining
     /// privileges by which they would escape; also set by DISCNICE_STRICT=1, or by `strict = true` in config.toml
     #[arg(long, help_heading = "Expert", hide_short_help = true)]
@@ -107,7 +107,7 @@ impl Run {
         }
         inheritance::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
-        if strict.0 && self.mechanism == Mechanism::Preload {
+        if strict.0 && self.mechanism == MechanismChoice::Preload {
             bail!(
                 "--strict holds children, too, and --mechanism preload does not; leave out one of them"
             );
@@ -174,7 +174,9 @@ impl Run {
 
     /// Refuses a mechanism by which children cannot be told apart.
     fn check_mechanism(&self, limits: &Limits) -> anyhow::Result<()> {
-        if limits.per_child() && matches!(self.mechanism, Mechanism::Preload | Mechanism::Seccomp) {
+        if limits.per_child()
+            && matches!(self.mechanism, MechanismChoice::Preload | MechanismChoice::Seccomp)
+        {
             bail!(
                 "--per-child holds the command and its children from outside; leave out --mechanism, or say freeze"
             );

@@ -17,7 +17,7 @@ use crate::launch::{self, Variables};
 use crate::mechanism::Plan;
 use crate::output::tell;
 use crate::program::{self, Kind};
-use crate::strict::{OURS, Refusal, Strictness};
+use crate::strict::{NotStarted, OURS, Strictness};
 use crate::{fleet, guest, library, own_policy, stack, watching};
 
 /// A daemon that is started watches within this, also on a machine with much to do, or programs that wait for it go on
@@ -52,7 +52,7 @@ impl Run {
         prepared: Option<(MappedClass, bool)>,
         name: &OsStr,
         strict: Strictness,
-    ) -> Result<(Option<Variables>, Option<HeldBack>), Refusal> {
+    ) -> Result<(Option<Variables>, Option<HeldBack>), NotStarted> {
         let found = prepared.map(|(found, _)| found);
         let started = self.polite.wanted().then(|| self.polite.start_beside(found));
         let held_back = strict.have(started.transpose().map_err(Unheld::NotPolite))?.flatten();
@@ -73,7 +73,7 @@ impl Run {
         found: &MappedClass,
         name: &OsStr,
         strict: Strictness,
-    ) -> Result<Option<Variables>, Refusal> {
+    ) -> Result<Option<Variables>, NotStarted> {
         let apart = found.class.is_per_child();
         let holding = Holding::of(self.mechanism, name).apart(apart);
         let missed = holding.misses(&found.class.limits());
@@ -126,7 +126,7 @@ impl Run {
         found: &MappedClass,
         plan: &Plan,
         strict: Strictness,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), NotStarted> {
         // One that gives way may be free at the moment, and its watcher sees whether others are busy.
         let steered = found.class.fleet().is_joined() || own_policy::is_own(&found.class.limits());
         let always = found.class.yields() || steered;

@@ -15,7 +15,7 @@ fn parse(text: &str) -> anyhow::Result<File> {
 }
 
 fn rules(own: &str, site: &str) -> Vec<Rule> {
-    let config = Config { own: parse(own).unwrap(), site: Arc::new(parse(site).unwrap()) };
+    let config = ConfigFiles { own: parse(own).unwrap(), site: Arc::new(parse(site).unwrap()) };
     all(&config, &mut Vec::new()).unwrap()
 }
 
@@ -118,7 +118,7 @@ fn each_file_that_is_shipped_can_be_read() {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let entries = File::parse_rules(&std::fs::read(&path).unwrap(), &path).unwrap();
-        let config = Config { own: File::default(), site: Arc::default() };
+        let config = ConfigFiles { own: File::default(), site: Arc::default() };
         for entry in &entries {
             entry.rule(&config).unwrap();
         }
