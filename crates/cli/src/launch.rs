@@ -23,7 +23,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::classes::MappedClass;
-use crate::program::Kind;
+use crate::program::ProgramKind;
 use crate::{child, inheritance, memory};
 
 /// What carries the library and the class into the command.
@@ -68,9 +68,12 @@ fn token(found: &MappedClass, member: Option<MemberId>) -> OsString {
 
 /// Those of them that this kind of program gets: a dynamic linker that cannot load the library says so on standard
 /// error, or ends.
-pub fn for_program(kind: Kind, variables: [(&'static str, OsString); 2]) -> Variables {
+pub fn for_program(kind: ProgramKind, variables: [(&'static str, OsString); 2]) -> Variables {
     // A static program may hand both on to one that is not.
-    let loads = matches!(kind, Kind::Dynamic | Kind::Unknown | Kind::Static | Kind::Go);
+    let loads = matches!(
+        kind,
+        ProgramKind::Dynamic | ProgramKind::Unknown | ProgramKind::Static | ProgramKind::Go
+    );
     variables.into_iter().filter(|(name, _)| loads || *name != "LD_PRELOAD").collect()
 }
 

@@ -10,7 +10,7 @@ use discnice_sys::process;
 
 use crate::classes::MappedClass;
 use crate::output::tell;
-use crate::program::{Kind, obstacle};
+use crate::program::{ProgramKind, obstacle};
 
 /// What the user may choose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -78,9 +78,9 @@ impl MechanismChoice {
 
     /// What to do with a program that was found at a place, or nowhere.
     #[must_use]
-    pub fn plan(self, program: Option<(Kind, PathBuf)>) -> Plan {
+    pub fn plan(self, program: Option<(ProgramKind, PathBuf)>) -> Plan {
         let obstacle = program.and_then(|(kind, path)| Some((path, obstacle(kind)?, kind)));
-        let ordinary = matches!(obstacle, Some((_, _, kind)) if kind != Kind::Privileged);
+        let ordinary = matches!(obstacle, Some((_, _, kind)) if kind != ProgramKind::Privileged);
         match (self, obstacle) {
             (Self::Seccomp, None) => Plan::SupervisedWholly(Inside::Possible),
             (Self::Seccomp, Some(_)) => Plan::SupervisedWholly(Inside::Impossible),
@@ -110,7 +110,7 @@ impl Plan {
     ///
     /// # Errors
     /// Nothing does, and why.
-    pub fn explain(&self, kind: Kind) -> Result<String, String> {
+    pub fn explain(&self, kind: ProgramKind) -> Result<String, String> {
         let why = obstacle(kind).map_or(String::new(), |why| format!(": it {why}"));
         match self {
             Self::Preload => Ok("the library in it".into()),
@@ -186,14 +186,19 @@ impl Plan {
 mod tests {
     use super::*;
 
-    fn program(kind: Kind) -> Option<(Kind, PathBuf)> {
+    fn program(kind: ProgramKind) -> Option<(ProgramKind, PathBuf)> {
         Some((kind, PathBuf::from("program")))
     }
 
     #[test]
     fn what_our_library_cannot_enter_is_supervised() {
-        assert_eq!(MechanismChoice::Auto.plan(program(Kind::Dynamic)), Plan::Preload);
-        for kind in [Kind::Static, Kind::Go, Kind::OtherMachine, Kind::OtherLinker] {
+        assert_eq!(MechanismChoice::Auto.plan(program(ProgramKind::Dynamic)), Plan::Preload);
+        for kind in [
+            ProgramKind::Static,
+            ProgramKind::Go,
+            ProgramKind::OtherMachine,
+            ProgramKind::OtherLinker,
+        ] {
             assert_eq!(MechanismChoice::Auto.plan(program(kind)), Plan::Supervised, "{kind:?}");
             assert_eq!(MechanismChoice::Freeze.plan(program(kind)), Plan::Watched, "{kind:?}");
         }
@@ -202,16 +207,16 @@ mod tests {
         assert_eq!(MechanismChoice::Auto.plan(None), Plan::Preload);
         assert_eq!(MechanismChoice::Auto.instead_of_filter(), Some(Plan::Watched));
         assert_eq!(MechanismChoice::Seccomp.instead_of_filter(), None);
-        assert_eq!(MechanismChoice::Freeze.plan(program(Kind::Dynamic)), Plan::Preload);
-        let wholly = MechanismChoice::Seccomp.plan(program(Kind::Dynamic));
+        assert_eq!(MechanismChoice::Freeze.plan(program(ProgramKind::Dynamic)), Plan::Preload);
+        let wholly = MechanismChoice::Seccomp.plan(program(ProgramKind::Dynamic));
         assert_eq!(wholly, Plan::SupervisedWholly(Inside::Possible));
         assert!(!wholly.carries(false));
         assert_eq!(wholly.without_filter(), "limited from inside only");
-        let nothing = MechanismChoice::Seccomp.plan(program(Kind::Static));
+        let nothing = MechanismChoice::Seccomp.plan(program(ProgramKind::Static));
         assert_eq!(nothing.without_filter(), "not limited");
-        let alone = MechanismChoice::Preload.plan(program(Kind::Static));
+        let alone = MechanismChoice::Preload.plan(program(ProgramKind::Static));
         assert!(matches!(alone, Plan::Escape(_, "is statically linked")), "{alone:?}");
-        let setuid = MechanismChoice::Auto.plan(program(Kind::Privileged));
+        let setuid = MechanismChoice::Auto.plan(program(ProgramKind::Privileged));
         assert!(matches!(setuid, Plan::Escape(..)), "it would lose its rights");
     }
 }

@@ -1,7 +1,7 @@
 //! Prediction against account, for machines.
 
 use discnice_estimator::file_systems::Compared;
-use discnice_estimator::{FileSystem, Kind};
+use discnice_estimator::{CallKind, FileSystem};
 use discnice_ledger::Class;
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ impl PredictionReport {
 impl FileSystemReport {
     fn of(fs: &FileSystem) -> Self {
         let device = fs.device();
-        let calls = Kind::ALL.into_iter().filter_map(|(kind, which)| {
+        let calls = CallKind::ALL.into_iter().filter_map(|(kind, which)| {
             let compared = fs.compared(which);
             (compared != Compared::default()).then(|| CallReport::of(kind, compared))
         });

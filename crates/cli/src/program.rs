@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-pub use discnice_regulator::startup::Kind;
+pub use discnice_regulator::startup::ProgramKind;
 
 /// Where the shell would find `command`.
 pub fn find(command: &OsStr) -> Option<PathBuf> {
@@ -61,21 +61,21 @@ pub fn fault(path: &Path) -> Option<&'static str> {
 
 /// What kind of program lies at a path; scripts are followed to their interpreter.
 #[must_use]
-pub fn kind(path: &Path) -> Kind {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Kind::Unknown };
+pub fn kind(path: &Path) -> ProgramKind {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return ProgramKind::Unknown };
     discnice_regulator::startup::kind(libc::AT_FDCWD, path.as_ptr())
 }
 
 /// Why our library cannot enter, for people; `None` when it can.
 #[must_use]
-pub fn obstacle(kind: Kind) -> Option<&'static str> {
+pub fn obstacle(kind: ProgramKind) -> Option<&'static str> {
     match kind {
-        Kind::Dynamic | Kind::Unknown => None,
-        Kind::OtherLinker => Some("is loaded by another dynamic linker than glibc's (musl)"),
-        Kind::Static => Some("is statically linked"),
-        Kind::Go => Some("is written in Go and makes its system calls without libc"),
-        Kind::OtherMachine => Some("is built for another kind of processor or word size"),
-        Kind::Privileged => {
+        ProgramKind::Dynamic | ProgramKind::Unknown => None,
+        ProgramKind::OtherLinker => Some("is loaded by another dynamic linker than glibc's (musl)"),
+        ProgramKind::Static => Some("is statically linked"),
+        ProgramKind::Go => Some("is written in Go and makes its system calls without libc"),
+        ProgramKind::OtherMachine => Some("is built for another kind of processor or word size"),
+        ProgramKind::Privileged => {
             Some("runs with other rights than yours (setuid, setgid or capabilities)")
         }
     }

@@ -11,7 +11,7 @@ use crate::fuse_reads::InodeTable;
 pub use made::{Overhead, TINY};
 pub use table::{FILE_SYSTEMS, FileSystems, OTHERS};
 use verdict::SILENT;
-pub use verdict::{Access, Compared, Kind, Verdict};
+pub use verdict::{Access, CallKind, Compared, Verdict};
 
 /// Relaxed everywhere: sums, of which nothing else depends.
 const R: Ordering = Ordering::Relaxed;
@@ -67,7 +67,7 @@ pub struct FileSystem {
     calibrated: AtomicU32,
     /// How often calls on names and inodes waited.
     waits: AtomicU32,
-    tallies: [Tally; Kind::ALL.len()],
+    tallies: [Tally; CallKind::ALL.len()],
     /// Files that were made and not deleted before they were written.
     creations: AtomicU32,
     /// What calibration found that one costs the disk: [`Overhead`].
@@ -123,13 +123,13 @@ impl FileSystem {
         self.device.load(R).checked_sub(1)
     }
 
-    fn tally(&self, kind: Kind) -> Option<&Tally> {
+    fn tally(&self, kind: CallKind) -> Option<&Tally> {
         self.tallies.get(kind as usize)
     }
 
     /// Sums of one kind of call.
     #[must_use]
-    pub fn compared(&self, kind: Kind) -> Compared {
+    pub fn compared(&self, kind: CallKind) -> Compared {
         self.tally(kind).map(Tally::compared).unwrap_or_default()
     }
 
@@ -140,7 +140,7 @@ impl FileSystem {
     }
 
     /// Adds what a call was predicted to cost and what was charged since the last look.
-    pub fn note(&self, kind: Kind, predicted: u64, account: u64) {
+    pub fn note(&self, kind: CallKind, predicted: u64, account: u64) {
         let Some(tally) = self.tally(kind) else { return };
         if predicted > 0 {
             tally.predicted.fetch_add(predicted, R);
@@ -163,7 +163,7 @@ impl FileSystem {
         // A count that began anew would make each later wait as expensive as all before it.
         let counted = self.waits.fetch_update(R, R, |before| Some(before.saturating_add(waits)));
         let before = counted.unwrap_or_else(|before| before);
-        let Compared { predicted, account, .. } = self.compared(Kind::Metadata);
+        let Compared { predicted, account, .. } = self.compared(CallKind::Metadata);
         let each = match account.checked_div(before.into()) {
             Some(mean) if account > 0 => {
                 let owed = account.saturating_sub(predicted) / CORRECTED;
@@ -181,7 +181,7 @@ impl FileSystem {
     }
 
     /// Takes back what will not be written.
-    pub fn credit(&self, kind: Kind, bytes: u64) {
+    pub fn credit(&self, kind: CallKind, bytes: u64) {
         if let Some(tally) = self.tally(kind) {
             tally.credited.fetch_add(bytes, R);
         }
@@ -255,7 +255,7 @@ impl FileSystem {
     /// have been enough of them, by calibration.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        let reads = self.compared(Kind::Read);
+        let reads = self.compared(CallKind::Read);
         if reads.predicted < ENOUGH {
             return match self.calibrated.load(R) {
                 1 => Verdict::Accounted,

@@ -39,7 +39,7 @@ mod system;
 #[cfg(test)]
 mod tests;
 
-pub use file_systems::{Access, FileSystem, FileSystems, Kind, Overhead, Verdict};
+pub use file_systems::{Access, CallKind, FileSystem, FileSystems, Overhead, Verdict};
 pub use modules::{Estimator, Modules};
 pub use shared::{Estimation, Totals};
 pub use system::{Counts, Probed, Refusal, System};

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::file_systems::{Compared, FileSystem, FileSystems, Kind, OTHERS};
+use crate::file_systems::{CallKind, Compared, FileSystem, FileSystems, OTHERS};
 use crate::fuse_reads::{Behind, InodeTable};
 use crate::modules::{Estimator, Modules};
 use crate::regions::UpdateRegions;
@@ -100,7 +100,7 @@ impl Estimation {
 
     /// Prediction and account of one kind of call.
     #[must_use]
-    pub fn of_kind(&self, kind: Kind) -> Compared {
+    pub fn of_kind(&self, kind: CallKind) -> Compared {
         let sum = self.file_systems.iter().map(|fs| fs.compared(kind));
         sum.fold(Compared::default(), Compared::plus)
     }

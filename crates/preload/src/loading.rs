@@ -3,7 +3,7 @@
 
 use core::ffi::{CStr, c_char};
 
-use discnice_regulator::startup::Kind;
+use discnice_regulator::startup::ProgramKind;
 use discnice_regulator::{Linux, Regulator};
 
 use crate::thread::local;
@@ -36,10 +36,10 @@ impl Target {
 
     /// What kind of program it is.
     #[must_use]
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> ProgramKind {
         match self {
             Self::At(directory, path) => discnice_regulator::startup::kind(directory, path),
-            Self::Named(name) if name.is_null() => Kind::Unknown,
+            Self::Named(name) if name.is_null() => ProgramKind::Unknown,
             Self::Named(name) => {
                 // SAFETY: libc reads the name next.
                 let name = unsafe { CStr::from_ptr(name) };

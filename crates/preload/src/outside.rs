@@ -4,7 +4,7 @@ use core::sync::atomic::AtomicU32;
 
 use discnice_ledger::outside::Reason;
 use discnice_ledger::{Class, Member, MemberId};
-use discnice_regulator::startup::Kind;
+use discnice_regulator::startup::ProgramKind;
 use discnice_sys::{futex, time};
 use discnice_units::Nanos;
 
@@ -22,7 +22,7 @@ const LOOK: Nanos = Nanos(200_000);
 /// Says if our library gets into a program that is about to be executed.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    kind: Kind,
+    kind: ProgramKind,
     /// Set if the dynamic linker will find the library.
     reachable: bool,
 }
@@ -36,10 +36,13 @@ impl Entry {
     /// Returns true if the program is left for the watcher to hold.
     pub fn escapes(self) -> bool {
         match self.kind {
-            Kind::Static | Kind::Go | Kind::OtherLinker | Kind::OtherMachine => true,
-            Kind::Dynamic => !self.reachable,
+            ProgramKind::Static
+            | ProgramKind::Go
+            | ProgramKind::OtherLinker
+            | ProgramKind::OtherMachine => true,
+            ProgramKind::Dynamic => !self.reachable,
             // The one cannot be held at all, and the other will most likely not be executed.
-            Kind::Privileged | Kind::Unknown => false,
+            ProgramKind::Privileged | ProgramKind::Unknown => false,
         }
     }
 
@@ -47,10 +50,10 @@ impl Entry {
     /// descendants are found without that: where the watcher is told of births, and `known` that it knows this process.
     pub fn carry(self, class: &Class, known: bool) -> Carry {
         match self.kind {
-            Kind::Dynamic | Kind::Unknown if self.reachable => Carry::Library,
+            ProgramKind::Dynamic | ProgramKind::Unknown if self.reachable => Carry::Library,
             _ if known && class.watcher().follows_births(time::now().0, |_| true) => Carry::Nothing,
             // Dynamic programs that it starts can still be entered, if it hands that on.
-            Kind::Static | Kind::Go if self.reachable => Carry::Library,
+            ProgramKind::Static | ProgramKind::Go if self.reachable => Carry::Library,
             _ => Carry::Class,
         }
     }

@@ -2,7 +2,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use discnice_regulator::startup::Kind;
+use discnice_regulator::startup::ProgramKind;
 
 use crate::{engine, environment, files, gated, lifecycle, real, sanitizer, stdio, valgrind};
 
@@ -29,7 +29,7 @@ unsafe extern "C" fn start(_: c_int, _: *mut *mut c_char, environment: *mut *mut
     // Nothing here would ever be called: then others hold the process, and its children find in its environment what
     // brought us here.
     let kind = discnice_regulator::startup::kind(libc::AT_FDCWD, OURSELVES.as_ptr());
-    if kind.is_foreign() && kind != Kind::Privileged {
+    if kind.is_foreign() && kind != ProgramKind::Privileged {
         return;
     }
     // SAFETY: the environment is the one that the kernel made; the program has not started yet.

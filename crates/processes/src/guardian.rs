@@ -13,7 +13,7 @@ use std::os::fd::OwnedFd;
 
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use crate::hold_record::{HoldRecord, Kind, settle_abandoned};
+use crate::hold_record::{HoldKind, HoldRecord, settle_abandoned};
 use crate::tree::{PROCESS, Process};
 use crate::{fork, hold_record, stop_signal};
 
@@ -39,7 +39,7 @@ impl Guardian {
     /// As fork(2) and pipe(2); `Unsupported` in a program with several threads, as its copy could
     /// hold locks of threads that it does not have.
     pub fn start() -> io::Result<Self> {
-        let record = HoldRecord::begin(Kind::Stopped);
+        let record = HoldRecord::begin(HoldKind::Stopped);
         Ok(Self { pipe: start(record.as_ref())?, stopped: HashSet::new(), record })
     }
 
@@ -140,12 +140,12 @@ impl Drop for Guardian {
 /// Continues what was left stopped by regulators that were killed together with their guardians.
 pub fn continue_abandoned() {
     // One that is gone meanwhile, or runs, has nothing to be continued.
-    settle_abandoned(Kind::Stopped, |process, name| drop(go_on(process, Some(name))));
+    settle_abandoned(HoldKind::Stopped, |process, name| drop(go_on(process, Some(name))));
 }
 
 /// Continues a process that the record of this name lists.
 fn go_on(process: Process, own: Option<&str>) -> io::Result<()> {
-    stop_signal::go_on(process, |process| hold_record::others_list(Kind::Stopped, process, own))
+    stop_signal::go_on(process, |process| hold_record::others_list(HoldKind::Stopped, process, own))
 }
 
 fn message(what: u8, process: Process) -> [u8; LENGTH] {

@@ -15,14 +15,14 @@ use crate::tree::{PROCESS, Process};
 
 /// How processes are held, by which records are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum HoldKind {
     /// By a stop signal.
     Stopped,
     /// In a freezer cgroup.
     Frozen,
 }
 
-impl Kind {
+impl HoldKind {
     /// What the names of records begin with.
     const fn prefix(self) -> &'static str {
         match self {
@@ -49,7 +49,7 @@ pub struct HoldRecord {
 impl HoldRecord {
     /// Begins one; `None` where there is no room for it.
     #[must_use]
-    pub fn begin(kind: Kind) -> Option<Self> {
+    pub fn begin(kind: HoldKind) -> Option<Self> {
         let directory = discnice_paths::runtime().ok()?;
         let own = std::process::id();
         let mut names = (0..RECORDS).map(|number| format!("{}{own}-{number}", kind.prefix()));
@@ -100,7 +100,7 @@ impl HoldRecord {
 
 /// Calls `let_go`, with the record's name, for each process that was left held by processes of this user's that were killed
 /// together with their helpers, and ends their records.
-pub fn settle_abandoned(kind: Kind, mut let_go: impl FnMut(Process, &str)) {
+pub fn settle_abandoned(kind: HoldKind, mut let_go: impl FnMut(Process, &str)) {
     let Ok(directory) = discnice_paths::runtime() else { return };
     for name in names(&directory, kind) {
         if let Some(file) = open(&directory, &name, OFlags::empty()) {
@@ -112,7 +112,7 @@ pub fn settle_abandoned(kind: Kind, mut let_go: impl FnMut(Process, &str)) {
 }
 
 /// Whether a record other than our `own` lists a process.
-pub(crate) fn others_list(kind: Kind, process: Process, own: Option<&str>) -> bool {
+pub(crate) fn others_list(kind: HoldKind, process: Process, own: Option<&str>) -> bool {
     let Ok(directory) = discnice_paths::runtime() else { return false };
     names(&directory, kind)
         .filter(|name| own != Some(name))
@@ -121,7 +121,7 @@ pub(crate) fn others_list(kind: Kind, process: Process, own: Option<&str>) -> bo
 }
 
 /// The names of all records of a kind.
-fn names(directory: &Private, kind: Kind) -> impl Iterator<Item = String> {
+fn names(directory: &Private, kind: HoldKind) -> impl Iterator<Item = String> {
     let all = directory.names().unwrap_or_default().into_iter();
     all.filter_map(|name| String::from_utf8(name).ok())
         .filter(move |name| name.starts_with(kind.prefix()))

@@ -1,6 +1,6 @@
 //! What was written and need not be: deleting, cutting off, and its opposite, making it last.
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::regions::FileKey;
 use discnice_units::Bytes;
@@ -39,7 +39,7 @@ impl<H: Host> Regulator<'_, H> {
         if let Some(fs) = estimation.file_system(slot) {
             let made = if size == 0 { fs.uncreated() } else { 0 };
             all = bytes.saturating_add(if trusted { made } else { 0 });
-            fs.credit(Kind::Write, all);
+            fs.credit(CallKind::Write, all);
         }
         if trusted {
             self.credit(all);

@@ -5,7 +5,7 @@ use discnice_estimator::cache::{Detector, Subject};
 use discnice_estimator::file_systems::OTHERS;
 use discnice_estimator::fuse_reads::{Behind, Served};
 use discnice_estimator::regions::FileKey;
-use discnice_estimator::{Access, Estimator, FileSystem, Kind, Modules, Verdict};
+use discnice_estimator::{Access, CallKind, Estimator, FileSystem, Modules, Verdict};
 
 use crate::host::{FileStatus, Host};
 use crate::{File, Forecast, Regulator, Ticket};
@@ -49,7 +49,7 @@ impl<H: Host> Regulator<'_, H> {
                 file.set_made();
             }
             if charged > 0 && self.trusts_prediction(slot) {
-                fs.note(Kind::Write, charged, 0);
+                fs.note(CallKind::Write, charged, 0);
                 self.settle_as(Ticket::FREE, 0, charged);
             }
         }
@@ -71,7 +71,7 @@ impl<H: Host> Regulator<'_, H> {
     /// What reading these bytes will cost.
     pub(crate) fn forecast_read(&self, fd: i32, file: &File, at: u64, count: u64) -> Forecast {
         let modules = self.modules();
-        let mut forecast = Forecast::nothing(file, Kind::Read);
+        let mut forecast = Forecast::nothing(file, CallKind::Read);
         let Some(status) = self.host.status(fd) else { return forecast };
         let asked = Pages::read(at, count, status.size);
         let subject = Subject { fd, size: status.size };
@@ -115,7 +115,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// What reading a slice ahead will cost.
     pub(crate) fn forecast_slice(&self, fd: i32, file: &File, from: u64, length: u64) -> Forecast {
-        let mut forecast = Forecast::nothing(file, Kind::Read);
+        let mut forecast = Forecast::nothing(file, CallKind::Read);
         let pages = Pages::touched(from, length);
         let mut missing = pages.count();
         if self.modules().cache_detector {
@@ -151,7 +151,7 @@ impl<H: Host> Regulator<'_, H> {
     /// long as if it had missed.
     pub(crate) fn forecast_late(&self, file: &File, end: u64, moved: u64) -> Forecast {
         let pages = Pages::touched(end.saturating_sub(moved), moved);
-        Forecast { read: pages.bytes(), ..Forecast::nothing(file, Kind::Read) }
+        Forecast { read: pages.bytes(), ..Forecast::nothing(file, CallKind::Read) }
     }
 
     /// What a call on names or inodes cost that waited so often, as far as the prediction alone
@@ -161,7 +161,7 @@ impl<H: Host> Regulator<'_, H> {
             return None;
         }
         let read = self.file_system(OTHERS).map_or(0, |fs| fs.waited(waited, access));
-        Some(Forecast { read, kind: Kind::Metadata, ..Forecast::NONE })
+        Some(Forecast { read, kind: CallKind::Metadata, ..Forecast::NONE })
     }
 
     /// What bringing a file into the cache will cost, as far as the prediction alone counts.

@@ -1,6 +1,6 @@
 //! Predictions of what writes cost.
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::blocks::{PAGE, Pages, read_before_write};
 use discnice_estimator::regions::FileKey;
 
@@ -21,7 +21,7 @@ impl<H: Host> Regulator<'_, H> {
         count: u64,
     ) -> Forecast {
         let count = count.min(MOVED_MAX);
-        let mut forecast = Forecast::nothing(file, Kind::Write);
+        let mut forecast = Forecast::nothing(file, CallKind::Write);
         let (Some((slot, key)), Some(status)) = (file.identity(), self.host.status(fd)) else {
             return forecast;
         };

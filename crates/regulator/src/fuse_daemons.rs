@@ -1,7 +1,7 @@
 //! Charges what a daemon reads of names for processes that look up files it serves (FUSE), which is
 //! in no account.
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::blocks::PAGE;
 use discnice_estimator::fuse_reads::InodeTable;
 use discnice_estimator::regions::FileKey;
@@ -54,7 +54,7 @@ impl<H: Host> Regulator<'_, H> {
     fn read_for_daemon(&self, slot: usize, pages: u64) {
         let Some(fs) = self.file_system(slot).filter(|_| pages > 0) else { return };
         let read = pages.saturating_mul(PAGE);
-        fs.note(Kind::Metadata, read, 0);
+        fs.note(CallKind::Metadata, read, 0);
         if self.trusts_prediction(slot) {
             self.settle_as(Ticket::FREE, read, 0);
         }

@@ -1,7 +1,7 @@
 //! Whether the prediction or the account is charged.
 
 use discnice_estimator::file_systems::OTHERS;
-use discnice_estimator::{Estimator, Kind, Verdict};
+use discnice_estimator::{CallKind, Estimator, Verdict};
 use discnice_ledger::member::Charged;
 
 use crate::host::Host;
@@ -45,7 +45,7 @@ impl<H: Host> Regulator<'_, H> {
         match (forecast.is_some(), fs.verdict()) {
             (false, _) | (_, Verdict::Accounted) => account,
             // What else was charged since the last look belongs to another file system.
-            (_, Verdict::Silent) if made.write > 0 || made.kind == Kind::Write => predicted,
+            (_, Verdict::Silent) if made.write > 0 || made.kind == CallKind::Write => predicted,
             (_, Verdict::Silent) => Charged {
                 read: predicted.read.saturating_add(account.read),
                 written: predicted.written,
@@ -64,7 +64,7 @@ impl<H: Host> Regulator<'_, H> {
         let faults = self.books.enter_faults(self.host.major_faults());
         let read = if faults > 0 { account.read.saturating_sub(made.read) } else { 0 };
         if let Some(fs) = self.file_system(OTHERS) {
-            fs.note(Kind::Other, 0, read);
+            fs.note(CallKind::Other, 0, read);
         }
         read
     }
@@ -74,11 +74,11 @@ impl<H: Host> Regulator<'_, H> {
     /// pages are. It is what such calls are learnt from.
     fn read_for_names(&self, made: Forecast, read: u64) -> u64 {
         let beyond = read.saturating_sub(made.read);
-        if made.kind != Kind::Read || beyond == 0 || beyond > NAMES_MOST {
+        if made.kind != CallKind::Read || beyond == 0 || beyond > NAMES_MOST {
             return 0;
         }
         if let Some(fs) = self.file_system(OTHERS) {
-            fs.note(Kind::Metadata, 0, beyond);
+            fs.note(CallKind::Metadata, 0, beyond);
         }
         beyond
     }

@@ -1,6 +1,6 @@
 //! Copying inside the kernel: copy_file_range(2), sendfile(2), splice(2).
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::blocks::{PAGE, Pages};
 use discnice_ledger::Direction;
 use discnice_ledger::trace::Why;
@@ -29,7 +29,7 @@ impl<H: Host> Regulator<'_, H> {
     ) -> Ticket {
         let source = self.is_regulated(from.0, from.1) && from.1.is_regular();
         let target = self.is_regulated(to.0, to.1) && to.1.is_regular();
-        let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, Kind::Copy);
+        let mut forecast = Forecast::nothing(if target { to.1 } else { from.1 }, CallKind::Copy);
         let mut length = if target { self.most_of(from.0, in_order, count) } else { count };
         thread.outcomes.because(if source || target { Why::Reserved } else { Why::Unlimited });
         if source {
@@ -134,7 +134,7 @@ impl<H: Host> Regulator<'_, H> {
         file.classify(&status);
         self.identify(fd, &file, status);
         let bytes = status.allocated.min(status.size.next_multiple_of(PAGE));
-        let mut copied = Forecast::nothing(&file, Kind::Copy);
+        let mut copied = Forecast::nothing(&file, CallKind::Copy);
         (copied.read, copied.write) = (bytes, bytes);
         let _ = self.settle(thread, Ticket { forecast: Some(copied), ..Ticket::FREE });
     }

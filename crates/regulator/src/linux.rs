@@ -231,9 +231,9 @@ impl System for Linux {
 impl From<file::Status> for FileStatus {
     fn from(status: file::Status) -> Self {
         Self {
-            disk: status.kind == file::Kind::Disk,
+            disk: status.kind == file::FileKind::Disk,
             regular: status.regular,
-            socket: status.kind == file::Kind::Socket,
+            socket: status.kind == file::FileKind::Socket,
             size: status.size,
             device: status.device,
             inode: status.inode,

@@ -2,7 +2,7 @@
 
 use discnice_estimator::blocks::{PAGE, Pages};
 use discnice_estimator::regions::FileKey;
-use discnice_estimator::{Estimator, FileSystem, Kind};
+use discnice_estimator::{CallKind, Estimator, FileSystem};
 
 use crate::host::Host;
 use crate::{Forecast, Regulator, Thread, Ticket};
@@ -69,7 +69,7 @@ impl<H: Host> Regulator<'_, H> {
     /// Settles pages that page faults on a mapping have read.
     pub fn mapping_read(&self, thread: &Thread, slot: usize, pages: u64) {
         let read = pages.saturating_mul(PAGE);
-        let forecast = Forecast { read, write: 0, slot, kind: Kind::Other };
+        let forecast = Forecast { read, write: 0, slot, kind: CallKind::Other };
         let _ = self.settle(thread, Ticket { forecast: Some(forecast), ..Ticket::FREE });
     }
 }

@@ -7,7 +7,7 @@
 use discnice_ledger::Direction;
 use discnice_ledger::trace::Why;
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::blocks::Pages;
 
 use crate::host::Host;
@@ -157,7 +157,7 @@ impl<H: Host> Regulator<'_, H> {
             if unprobed && self.surprises(thread) {
                 return self.charge_late(fd, file, ticket, at, result);
             }
-            return Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket };
+            return Ticket { forecast: Some(Forecast::nothing(file, CallKind::Read)), ..ticket };
         }
         thread.cache.expect_miss();
         // Slowness alone proves nothing: the thread may have lost the processor, or read a small
@@ -165,7 +165,7 @@ impl<H: Host> Regulator<'_, H> {
         if thread.countdown.was_slow() && thread.switches.note_and_compare(self.host.switches()) {
             return self.charge_late(fd, file, ticket, at, result);
         }
-        Ticket { forecast: Some(Forecast::nothing(file, Kind::Read)), ..ticket }
+        Ticket { forecast: Some(Forecast::nothing(file, CallKind::Read)), ..ticket }
     }
 
     /// Returns true if the last read, which passed without a probe, must have waited for the disk.

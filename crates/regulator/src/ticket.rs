@@ -1,6 +1,6 @@
 //! What a call is predicted to cost, and what is reserved for it.
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::file_systems::OTHERS;
 
 use crate::File;
@@ -14,19 +14,19 @@ pub struct Forecast {
     pub(crate) write: u64,
     /// The slot of the file system.
     pub(crate) slot: usize,
-    pub(crate) kind: Kind,
+    pub(crate) kind: CallKind,
 }
 
 impl Forecast {
     /// Forecast of a call that nothing was predicted for.
-    pub(crate) const NONE: Self = Self { read: 0, write: 0, slot: OTHERS, kind: Kind::Other };
+    pub(crate) const NONE: Self = Self { read: 0, write: 0, slot: OTHERS, kind: CallKind::Other };
 
     pub(crate) const fn sum(self) -> u64 {
         self.read.saturating_add(self.write)
     }
 
     /// A call on this file that costs nothing as far as is known.
-    pub(crate) fn nothing(file: &File, kind: Kind) -> Self {
+    pub(crate) fn nothing(file: &File, kind: CallKind) -> Self {
         let slot = file.identity().map_or(OTHERS, |(slot, _)| slot);
         Self { read: 0, write: 0, slot, kind }
     }

@@ -5,7 +5,7 @@
 //! dirtied is started in small portions. Only newly dirtied bytes count: a program that rewrites
 //! the same pages keeps doing so for free.
 
-use discnice_estimator::Kind;
+use discnice_estimator::CallKind;
 use discnice_estimator::blocks::Pages;
 use discnice_estimator::file_systems::TINY;
 use discnice_ledger::trace::Why;
@@ -156,7 +156,7 @@ impl<H: Host> Regulator<'_, H> {
     ) {
         self.classify(fd, file);
         let unasked = ticket.forecast.is_none() && file.is_predicted() && self.class.is_limited();
-        let nothing = unasked.then(|| Forecast::nothing(file, Kind::Write));
+        let nothing = unasked.then(|| Forecast::nothing(file, CallKind::Write));
         let forecast = ticket.forecast.map(|made| self.correct_write(file, made, at, result));
         let ticket = Ticket { forecast: forecast.or(nothing), ..ticket };
         let _ = self.settle(thread, ticket);

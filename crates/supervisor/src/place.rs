@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use discnice_sys::Errno;
-use discnice_sys::file::{self, Kind, Status};
+use discnice_sys::file::{self, FileKind, Status};
 use discnice_sys::time;
 use discnice_units::Nanos;
 
@@ -39,7 +39,7 @@ impl Places {
     /// As [`file::status`].
     pub fn status(&self, fd: i32) -> Result<(Status, bool), Errno> {
         if let Ok(status) = file::status_as_known(fd)
-            && (status.kind == Kind::Other || self.is_local(status.device, fd))
+            && (status.kind == FileKind::Other || self.is_local(status.device, fd))
         {
             return Ok((status, true));
         }

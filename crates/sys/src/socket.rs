@@ -13,7 +13,7 @@ use crate::raw::{Errno, call};
 
 /// What a socket is, as far as network traffic goes. socket(7).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kind {
+pub struct SocketKind {
     /// Set for IPv4 and IPv6; others (unix(7), netlink(7), vsock(7)) never reach a network
     /// interface through the layers that we regulate.
     pub internet: bool,
@@ -26,12 +26,12 @@ pub struct Kind {
 ///
 /// # Errors
 /// `ENOTSOCK`, `EBADF`.
-pub fn kind(fd: i32) -> Result<Kind, Errno> {
+pub fn kind(fd: i32) -> Result<SocketKind, Errno> {
     let domain = number(fd, libc::SO_DOMAIN)?;
     let internet = matches!(domain, libc::AF_INET | libc::AF_INET6);
     let stream = number(fd, libc::SO_TYPE)? == libc::SOCK_STREAM
         && (!internet || is_tcp(number(fd, libc::SO_PROTOCOL)?));
-    Ok(Kind { internet, stream })
+    Ok(SocketKind { internet, stream })
 }
 
 const fn is_tcp(protocol: i32) -> bool {
@@ -188,7 +188,7 @@ mod tests {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         let (local, _peer) = std::os::unix::net::UnixStream::pair().unwrap();
-        let kind_of = |internet, stream| Ok(Kind { internet, stream });
+        let kind_of = |internet, stream| Ok(SocketKind { internet, stream });
         assert_eq!(kind(listener.as_raw_fd()), kind_of(true, true));
         assert_eq!(kind(datagrams.as_raw_fd()), kind_of(true, false));
         assert_eq!(kind(local.as_raw_fd()), kind_of(false, true));

@@ -8,7 +8,7 @@ use discnice_ledger::policy::Limits;
 use super::{Explanation, PROGRESS, limits};
 use crate::holding::Holding;
 use crate::mechanism::{MechanismChoice, Plan};
-use crate::program::{self, Kind};
+use crate::program::{self, ProgramKind};
 use crate::strict::Strictness;
 
 /// How a command would be started.
@@ -53,7 +53,7 @@ pub struct Found {
 /// Looks at a command as `run` does, without changing anything; `apart` tells whether its children get classes of their own.
 pub fn look(mechanism: MechanismChoice, name: &OsStr, apart: bool) -> Found {
     let holding = Holding::of(mechanism, name).apart(apart);
-    let kind = holding.program.as_deref().map_or(Kind::Unknown, program::kind);
+    let kind = holding.program.as_deref().map_or(ProgramKind::Unknown, program::kind);
     let told = holding.plan.explain(kind);
     let told =
         told.and_then(|how| holding.unheld.as_ref().map_or(Ok(how), |why| Err(why.to_string())));

@@ -20,12 +20,12 @@ fn what_a_wait_costs_is_learnt_where_the_account_speaks() {
         let truth = if number.is_multiple_of(20) { 132 << 10 } else { BLOCK };
         let predicted = spoken.waited(1, Access::Changes);
         told += predicted;
-        spoken.note(Kind::Metadata, predicted, truth);
+        spoken.note(CallKind::Metadata, predicted, truth);
         let predicted = silent.waited(2, Access::Looks);
         untold += predicted;
-        silent.note(Kind::Metadata, predicted, 0);
+        silent.note(CallKind::Metadata, predicted, 0);
     }
-    let truth = spoken.compared(Kind::Metadata).account;
+    let truth = spoken.compared(CallKind::Metadata).account;
     assert!(told.abs_diff(truth) * 50 < truth, "{told} of {truth}");
     assert_eq!(untold, 64 * BLOCK + (2000 - 64) * ANSWER);
     assert_eq!(silent.waited(2, Access::Changes), 0);
@@ -37,17 +37,17 @@ fn what_is_counted_by_itself_costs_no_wait() {
     let fs = FileSystem::default();
     fs.set_inode_table(InodeTable::of("ext4"));
     assert_eq!((fs.waited(1, Access::Looks), fs.waited(3, Access::Counted)), (NAME, 0));
-    fs.note(Kind::Metadata, NAME, 100 * BLOCK);
+    fs.note(CallKind::Metadata, NAME, 100 * BLOCK);
     assert!(fs.waited(1, Access::Looks) > BLOCK, "an account says more");
 }
 
 #[test]
 fn waits_for_something_else_stop_counting() {
     let fs = FileSystem::default();
-    fs.note(Kind::Metadata, fs.waited(1, Access::Looks), BLOCK);
+    fs.note(CallKind::Metadata, fs.waited(1, Access::Looks), BLOCK);
     let later = (0..1000).map(|_| {
         let predicted = fs.waited(1, Access::Looks);
-        fs.note(Kind::Metadata, predicted, 0);
+        fs.note(CallKind::Metadata, predicted, 0);
         predicted
     });
     assert!(later.sum::<u64>() < 20 * BLOCK);
@@ -60,7 +60,7 @@ fn calibration_says_first_whether_the_account_speaks() {
         fs.calibrate(Verdict::of_reads(charged));
         assert_eq!(fs.verdict(), verdict);
     }
-    fs.note(Kind::Read, ENOUGH, 0);
+    fs.note(CallKind::Read, ENOUGH, 0);
     assert_eq!(fs.verdict(), Verdict::Silent, "what is seen says more");
 }
 
@@ -78,13 +78,13 @@ fn what_lies_in_memory_is_asked_once_of_each_but_the_common_one() {
 #[test]
 fn an_account_is_judged_by_reads() {
     let fs = FileSystem::default();
-    fs.note(Kind::Write, 1 << 30, 0);
+    fs.note(CallKind::Write, 1 << 30, 0);
     assert_eq!(fs.verdict(), Verdict::Undecided);
     fs.calibrate(Verdict::Silent);
     assert_eq!(fs.verdict(), Verdict::Silent);
-    fs.note(Kind::Read, ENOUGH, ENOUGH / 2);
+    fs.note(CallKind::Read, ENOUGH, ENOUGH / 2);
     assert_eq!(fs.verdict(), Verdict::Accounted, "what is seen overrules");
-    fs.note(Kind::Read, 100 * ENOUGH, 0);
+    fs.note(CallKind::Read, 100 * ENOUGH, 0);
     assert_eq!(fs.verdict(), Verdict::Silent);
 }
 
@@ -93,10 +93,10 @@ fn waits_are_counted_for_as_long_as_a_machine_runs() {
     let fs = FileSystem::default();
     fs.waits.store(u32::MAX, R);
     let so_far = u64::from(u32::MAX) * BLOCK;
-    fs.note(Kind::Metadata, so_far, so_far);
+    fs.note(CallKind::Metadata, so_far, so_far);
     for _ in 0..10 {
         let predicted = fs.waited(1, Access::Looks);
         assert!(predicted <= 2 * BLOCK, "{predicted}");
-        fs.note(Kind::Metadata, predicted, BLOCK);
+        fs.note(CallKind::Metadata, predicted, BLOCK);
     }
 }

@@ -20,7 +20,7 @@ pub enum Access {
 /// Kind of call that disk I/O is attributed to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum CallKind {
     /// read(2) and its relatives, with our read-ahead.
     Read,
     /// write(2) and its relatives.
@@ -33,7 +33,7 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
+impl CallKind {
     /// All, with the names that machine output uses; stable.
     pub const ALL: [(&'static str, Self); 5] = [
         ("read", Self::Read),

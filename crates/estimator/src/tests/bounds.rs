@@ -4,7 +4,7 @@ use discnice_units::Nanos;
 
 use crate::blocks::Pages;
 use crate::regions::{EXPIRE, FileKey, UpdateRegions};
-use crate::{Access, FileSystem, Kind, Verdict};
+use crate::{Access, CallKind, FileSystem, Verdict};
 
 const START: Nanos = Nanos(1000 * Nanos::SECOND.0);
 const HOUR: Nanos = Nanos(3600 * Nanos::SECOND.0);
@@ -103,12 +103,13 @@ fn accounts_that_lie_are_survived() {
         let fs = FileSystem::default();
         for _ in 0..4 {
             let predicted = fs.waited(3, Access::Looks);
-            fs.note(Kind::Metadata, predicted, account);
-            fs.note(Kind::Read, 1 << 20, account);
-            fs.credit(Kind::Write, u64::MAX);
+            fs.note(CallKind::Metadata, predicted, account);
+            fs.note(CallKind::Read, 1 << 20, account);
+            fs.credit(CallKind::Write, u64::MAX);
         }
         let _ = (fs.total().net(), fs.overhead(), fs.verdict());
-        let silent = fs.compared(Kind::Read).account < fs.compared(Kind::Read).predicted / 8;
+        let silent =
+            fs.compared(CallKind::Read).account < fs.compared(CallKind::Read).predicted / 8;
         assert_eq!(fs.verdict() == Verdict::Silent, silent);
     }
 }

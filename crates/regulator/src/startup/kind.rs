@@ -15,7 +15,7 @@ use crate::startup::{Bytes, script};
 
 /// How a program is loaded and makes its system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ProgramKind {
     /// By the dynamic linker of our library's own libc: it can enter.
     Dynamic,
     /// By the dynamic linker of another libc (musl), in which our library cannot run.
@@ -32,7 +32,7 @@ pub enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl ProgramKind {
     /// Returns true if our library is known not to enter the program, or to see nothing there.
     #[must_use]
     pub const fn is_foreign(self) -> bool {
@@ -43,14 +43,14 @@ impl Kind {
 /// What kind of program lies at `path`, relative to the directory `at` (`AT_FDCWD` for the current one); it may be
 /// anything. Scripts are followed to their interpreter.
 #[must_use]
-pub fn kind(at: i32, path: *const c_char) -> Kind {
+pub fn kind(at: i32, path: *const c_char) -> ProgramKind {
     of_program(open_program(at, path), &mut Text::new())
 }
 
 /// Returns the kind of the program that execvp(3) will find by this name in the directories of
 /// `path`, the variable `PATH`.
 #[must_use]
-pub fn kind_of_command(name: &CStr, path: Option<&[u8]>) -> Kind {
+pub fn kind_of_command(name: &CStr, path: Option<&[u8]>) -> ProgramKind {
     if name.to_bytes().contains(&b'/') {
         return kind(libc::AT_FDCWD, name.as_ptr());
     }
@@ -61,7 +61,7 @@ pub fn kind_of_command(name: &CStr, path: Option<&[u8]>) -> Kind {
 
 /// Returns the kind of the program in a descriptor's file, for fexecve(3).
 #[must_use]
-pub fn kind_of_opened(fd: i32) -> Kind {
+pub fn kind_of_opened(fd: i32) -> ProgramKind {
     of_program(Opened::reopen(fd).ok(), &mut Text::new())
 }
 
@@ -72,40 +72,40 @@ pub fn build_id(path: &CStr) -> Option<[u8; BUILD_ID]> {
     Elf::read(&file)?.build_id(&file)
 }
 
-fn of_program(program: Option<Opened>, interpreter: &mut Text) -> Kind {
+fn of_program(program: Option<Opened>, interpreter: &mut Text) -> ProgramKind {
     let mut next = program;
     for _ in 0..SCRIPTS {
-        let Some(file) = next else { return Kind::Unknown };
+        let Some(file) = next else { return ProgramKind::Unknown };
         if !script::interpreter(&file, interpreter) {
             return of_opened(&file, interpreter);
         }
         next = interpreter.path().and_then(|path| open_program(libc::AT_FDCWD, path));
     }
-    Kind::Unknown
+    ProgramKind::Unknown
 }
 
-fn of_opened(file: &Opened, scratch: &mut Text) -> Kind {
+fn of_opened(file: &Opened, scratch: &mut Text) -> ProgramKind {
     let kind = of_file(file, scratch);
-    let is_program = kind != Kind::Unknown;
-    if is_program && execution::gains_rights(file.fd()) { Kind::Privileged } else { kind }
+    let is_program = kind != ProgramKind::Unknown;
+    if is_program && execution::gains_rights(file.fd()) { ProgramKind::Privileged } else { kind }
 }
 
 /// What the bytes of a file alone say.
-fn of_file(file: &impl Bytes, scratch: &mut Text) -> Kind {
+fn of_file(file: &impl Bytes, scratch: &mut Text) -> ProgramKind {
     if !Elf::is_one(file) {
-        return Kind::Unknown;
+        return ProgramKind::Unknown;
     }
     if !Elf::is_of_this_machine(file) {
-        return Kind::OtherMachine;
+        return ProgramKind::OtherMachine;
     }
-    let Some(elf) = Elf::read(file) else { return Kind::Unknown };
+    let Some(elf) = Elf::read(file) else { return ProgramKind::Unknown };
     if !elf.is_dynamic() {
-        return Kind::Static;
+        return ProgramKind::Static;
     }
     if !elf.interpreter(file, scratch) || !is_our_linker(scratch.bytes()) {
-        return Kind::OtherLinker;
+        return ProgramKind::OtherLinker;
     }
-    if elf.is_go(file) { Kind::Go } else { Kind::Dynamic }
+    if elf.is_go(file) { ProgramKind::Go } else { ProgramKind::Dynamic }
 }
 
 /// Returns true if a dynamic linker is glibc's, by its file's name: `ld-linux-x86-64.so.2`, in
@@ -126,40 +126,40 @@ mod tests {
     use std::path::Path;
     use std::vec::Vec;
 
-    fn at(path: &Path) -> Kind {
+    fn at(path: &Path) -> ProgramKind {
         let path = CString::new(path.to_str().unwrap()).unwrap();
         kind(libc::AT_FDCWD, path.as_ptr())
     }
 
-    fn of(file: &[u8]) -> Kind {
+    fn of(file: &[u8]) -> ProgramKind {
         of_file(&file, &mut Text::new())
     }
 
     #[test]
     fn real_programs() {
-        assert_eq!(at(Path::new("/bin/ls")), Kind::Dynamic);
-        assert_eq!(at(&std::env::current_exe().unwrap()), Kind::Dynamic);
-        assert_eq!(at(Path::new("/etc/passwd")), Kind::Unknown);
-        assert_eq!(at(Path::new("/nowhere")), Kind::Unknown);
-        assert_eq!(at(Path::new("/sbin/ldconfig")), Kind::Static);
-        assert_eq!(kind(libc::AT_FDCWD, core::ptr::without_provenance(1)), Kind::Unknown);
+        assert_eq!(at(Path::new("/bin/ls")), ProgramKind::Dynamic);
+        assert_eq!(at(&std::env::current_exe().unwrap()), ProgramKind::Dynamic);
+        assert_eq!(at(Path::new("/etc/passwd")), ProgramKind::Unknown);
+        assert_eq!(at(Path::new("/nowhere")), ProgramKind::Unknown);
+        assert_eq!(at(Path::new("/sbin/ldconfig")), ProgramKind::Static);
+        assert_eq!(kind(libc::AT_FDCWD, core::ptr::without_provenance(1)), ProgramKind::Unknown);
     }
 
     #[test]
     fn commands_are_looked_for_as_execvp_does() {
         let of = |name: &CStr, path: &[u8]| kind_of_command(name, Some(path));
-        assert_eq!(of(c"ls", b"/nowhere::/etc:/usr/bin:/bin"), Kind::Dynamic);
-        assert_eq!(of(c"ldconfig", b"/usr/bin:/sbin"), Kind::Static);
-        assert_eq!(of(c"/sbin/ldconfig", b""), Kind::Static);
-        assert_eq!(of(c"passwd", b"/etc"), Kind::Unknown, "not executable");
-        assert_eq!(kind_of_command(c"sh", None), Kind::Dynamic);
+        assert_eq!(of(c"ls", b"/nowhere::/etc:/usr/bin:/bin"), ProgramKind::Dynamic);
+        assert_eq!(of(c"ldconfig", b"/usr/bin:/sbin"), ProgramKind::Static);
+        assert_eq!(of(c"/sbin/ldconfig", b""), ProgramKind::Static);
+        assert_eq!(of(c"passwd", b"/etc"), ProgramKind::Unknown, "not executable");
+        assert_eq!(kind_of_command(c"sh", None), ProgramKind::Dynamic);
     }
 
     #[test]
     fn open_files_are_looked_at() {
         let program = Opened::open(libc::AT_FDCWD, c"/sbin/ldconfig".as_ptr()).unwrap();
-        assert_eq!(kind_of_opened(program.fd()), Kind::Static);
-        assert_eq!(kind_of_opened(-1), Kind::Unknown);
+        assert_eq!(kind_of_opened(program.fd()), ProgramKind::Static);
+        assert_eq!(kind_of_opened(-1), ProgramKind::Unknown);
     }
 
     #[test]
@@ -185,10 +185,10 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let script = folder.join("script");
         for (line, expected) in [
-            ("#! /bin/sh -e\n", Kind::Dynamic),
-            ("#!/sbin/ldconfig\n", Kind::Static),
-            ("#!/nowhere\n", Kind::Unknown),
-            ("echo\n", Kind::Unknown),
+            ("#! /bin/sh -e\n", ProgramKind::Dynamic),
+            ("#!/sbin/ldconfig\n", ProgramKind::Static),
+            ("#!/nowhere\n", ProgramKind::Unknown),
+            ("echo\n", ProgramKind::Unknown),
         ] {
             std::fs::write(&script, line).unwrap();
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -231,25 +231,29 @@ mod tests {
     #[test]
     fn the_dynamic_linker_decides() {
         let linkers = [
-            (&b"/lib64/ld-linux-x86-64.so.2"[..], Kind::Dynamic),
-            (b"/lib/ld-linux-aarch64.so.1", Kind::Dynamic),
-            (b"/nix/store/x-glibc-2.40/lib/ld-linux-x86-64.so.2", Kind::Dynamic),
-            (b"/opt/libc/ld-2.31.so", Kind::Dynamic),
-            (b"/lib/ld-musl-x86_64.so.1", Kind::OtherLinker),
-            (b"/system/bin/linker64", Kind::OtherLinker),
-            (b"", Kind::OtherLinker),
+            (&b"/lib64/ld-linux-x86-64.so.2"[..], ProgramKind::Dynamic),
+            (b"/lib/ld-linux-aarch64.so.1", ProgramKind::Dynamic),
+            (b"/nix/store/x-glibc-2.40/lib/ld-linux-x86-64.so.2", ProgramKind::Dynamic),
+            (b"/opt/libc/ld-2.31.so", ProgramKind::Dynamic),
+            (b"/lib/ld-musl-x86_64.so.1", ProgramKind::OtherLinker),
+            (b"/system/bin/linker64", ProgramKind::OtherLinker),
+            (b"", ProgramKind::OtherLinker),
         ];
         for (linker, expected) in linkers {
             assert_eq!(of(&program(Some(linker), &[])), expected, "{linker:?}");
         }
-        assert_eq!(of(&program(None, &[*b"GNU\0"])), Kind::Static);
+        assert_eq!(of(&program(None, &[*b"GNU\0"])), ProgramKind::Static);
     }
 
     #[test]
     fn go_is_known_by_its_note() {
         let linker = Some(&b"/lib64/ld-linux-x86-64.so.2"[..]);
-        assert_eq!(of(&program(linker, &[*b"GNU\0", *b"Go\0\0"])), Kind::Go);
-        assert_eq!(of(&program(linker, &[*b"GNU\0", *b"Mo\0\0"])), Kind::Dynamic, "another's note");
+        assert_eq!(of(&program(linker, &[*b"GNU\0", *b"Go\0\0"])), ProgramKind::Go);
+        assert_eq!(
+            of(&program(linker, &[*b"GNU\0", *b"Mo\0\0"])),
+            ProgramKind::Dynamic,
+            "another's note"
+        );
     }
 
     #[test]
@@ -258,10 +262,10 @@ mod tests {
         for (place, byte) in [(4, 1), (18, 3), (18, 40)] {
             let mut file = program(linker, &[]);
             file[place] = byte;
-            assert_eq!(of(&file), Kind::OtherMachine, "{place}: {byte}");
+            assert_eq!(of(&file), ProgramKind::OtherMachine, "{place}: {byte}");
         }
-        assert_eq!(of(b"\x7fELF\x02"), Kind::Unknown, "no whole header");
-        assert_eq!(of(&program(linker, &[])[..100]), Kind::Unknown, "cut in its headers");
+        assert_eq!(of(b"\x7fELF\x02"), ProgramKind::Unknown, "no whole header");
+        assert_eq!(of(&program(linker, &[])[..100]), ProgramKind::Unknown, "cut in its headers");
     }
 
     proptest! {
@@ -281,9 +285,9 @@ mod tests {
             let bytes = &file[..];
             let _ = Elf::read(&bytes).and_then(|elf| elf.build_id(&bytes));
             if !file.starts_with(b"\x7fELF") {
-                prop_assert_eq!(kind, Kind::Unknown);
+                prop_assert_eq!(kind, ProgramKind::Unknown);
             }
-            prop_assert_ne!(kind, Kind::Privileged);
+            prop_assert_ne!(kind, ProgramKind::Privileged);
         }
     }
 }

@@ -27,7 +27,7 @@ mod text;
 mod walk;
 mod window;
 
-pub use kind::{Kind, build_id, kind, kind_of_command, kind_of_opened};
+pub use kind::{ProgramKind, build_id, kind, kind_of_command, kind_of_opened};
 pub use walk::{command, library, program};
 
 #[cfg(doc)]

@@ -73,7 +73,7 @@ impl Caller {
         borrowed: &OwnedFd,
     ) -> Option<(Arc<Descriptor>, file::Status)> {
         let (status, is_local) = self.places.status(borrowed.as_raw_fd()).ok()?;
-        if status.kind == file::Kind::Other {
+        if status.kind == file::FileKind::Other {
             self.other = (fd, 0);
             self.thread.outcomes.because(Why::Elsewhere);
             return None;

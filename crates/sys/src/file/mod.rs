@@ -17,6 +17,6 @@ pub use pages::{
     write_through,
 };
 pub use status::{
-    Kind, Status, age, forgo_statx, is_statx_forgone, status, status_as_known, status_at,
+    FileKind, Status, age, forgo_statx, is_statx_forgone, status, status_as_known, status_at,
     status_behind, status_now, status_of_parent,
 };

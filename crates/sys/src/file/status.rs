@@ -10,7 +10,7 @@ use crate::raw::{Errno, call};
 
 /// What kind of object a descriptor is, as far as disk and network traffic go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file, a directory or a block device: its I/O can reach a disk.
     Disk,
     /// A socket: its I/O can reach a network.
@@ -23,7 +23,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy)]
 pub struct Status {
     /// What it can reach.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Set for a regular file.
     pub regular: bool,
     /// Permission bits, set-user-id and its like included.
@@ -234,9 +234,9 @@ impl Status {
     /// What a file's mode alone says.
     fn of_mode(mode: libc::mode_t) -> Self {
         let kind = match mode & libc::S_IFMT {
-            libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => Kind::Disk,
-            libc::S_IFSOCK => Kind::Socket,
-            _ => Kind::Other,
+            libc::S_IFREG | libc::S_IFDIR | libc::S_IFBLK => FileKind::Disk,
+            libc::S_IFSOCK => FileKind::Socket,
+            _ => FileKind::Other,
         };
         Self {
             kind,
@@ -313,7 +313,7 @@ mod tests {
         let wanted = metadata(&program).unwrap();
         assert_eq!((known.device, known.inode), (wanted.dev(), wanted.ino()));
         assert_eq!((known.size, known.links), (wanted.size(), wanted.nlink()));
-        assert!(known.regular && known.executable && known.kind == Kind::Disk);
+        assert!(known.regular && known.executable && known.kind == FileKind::Disk);
         forgo_statx();
         assert_eq!(all(), by_statx);
     }

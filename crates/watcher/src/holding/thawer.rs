@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use discnice_processes::fork;
-use discnice_processes::hold_record::{HoldRecord, Kind};
+use discnice_processes::hold_record::{HoldKind, HoldRecord};
 use discnice_processes::tree::Process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -90,7 +90,7 @@ impl Told {
         }
         self.socket = None;
         self.socket = Some(helper_process::start(serve)?);
-        self.record = self.record.take().or_else(|| HoldRecord::begin(Kind::Frozen));
+        self.record = self.record.take().or_else(|| HoldRecord::begin(HoldKind::Frozen));
         let told = self.made.iter().try_for_each(|cgroup| self.tell(MADE, cgroup));
         told.inspect_err(|_| self.socket = None)
     }

@@ -6,7 +6,7 @@
 //! journal more than the file. So what the user's own daemons have written is written back as if
 //! they were members. They are never held: others may wait for them.
 
-use discnice_estimator::{FileSystem, Kind};
+use discnice_estimator::{CallKind, FileSystem};
 use discnice_ledger::{Class, Direction};
 use discnice_units::Nanos;
 
@@ -48,7 +48,7 @@ impl FuseWrites {
 fn written(class: &Class) -> u64 {
     let served = class.estimation().file_systems().iter().filter(|fs| fs.served().is_some());
     let on = |fs: &FileSystem| {
-        fs.compared(Kind::Write).predicted.saturating_add(fs.compared(Kind::Copy).predicted)
+        fs.compared(CallKind::Write).predicted.saturating_add(fs.compared(CallKind::Copy).predicted)
     };
     served.map(on).fold(0, u64::saturating_add)
 }

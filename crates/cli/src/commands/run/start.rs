@@ -16,7 +16,7 @@ use crate::holding::{Holding, Unheld};
 use crate::launch::{self, Variables};
 use crate::mechanism::Plan;
 use crate::output::tell;
-use crate::program::{self, Kind};
+use crate::program::{self, ProgramKind};
 use crate::strict::{NotStarted, OURS, Strictness};
 use crate::{fleet, guest, library, own_policy, stack, watching};
 
@@ -96,7 +96,7 @@ impl Run {
         if let Some(member) = member.filter(|_| apart) {
             launch::leave_to_watcher(found, member);
         }
-        let kind = program.as_deref().map_or(Kind::Unknown, program::kind);
+        let kind = program.as_deref().map_or(ProgramKind::Unknown, program::kind);
         self.have_watched(found, &plan, strict)?;
         if strict.0 {
             strict.have(launch::bar_from_rights().map_err(Unheld::GainsRights))?;
