@@ -2,7 +2,7 @@
 //! readers, and only what the writers write is accepted.
 #![no_main]
 
-use discnice_graybox::fldc::refresh::marker::{Entry, MARKER_MAX, Marker};
+use discnice_graybox::fldc::refresh::marker::{MARKER_MAX, Marker, WorkFile};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -10,7 +10,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(bytes.len() <= MARKER_MAX);
         assert_eq!(marker.to_string().as_bytes(), bytes, "{marker:?}");
     }
-    if let Some(entry) = Entry::parse(bytes) {
+    if let Some(entry) = WorkFile::parse(bytes) {
         assert_eq!(entry.to_string().as_bytes(), bytes, "{entry:?}");
     }
 });

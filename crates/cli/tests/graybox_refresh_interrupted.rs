@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use discnice_graybox::fldc::refresh::marker::{Entry, Facts, Identity, Marker, Staged};
+use discnice_graybox::fldc::refresh::marker::{Facts, Identity, Marker, Staged, WorkFile};
 use discnice_requirements::skip;
 use graybox_support::tree::{
     make_removable, make_tree, manifest, only_the_tree_is_left, without_times,
@@ -129,7 +129,7 @@ fn both_changed(scratch: &Scratch) -> PathBuf {
     fs::write(area.join("marker"), marker.to_string()).unwrap();
     let facts = Facts { size: 1, uid: 0, gid: 0, mode: 0, mtime: (0, 0) };
     let new = fs::metadata(tree.join("file")).unwrap().ino();
-    let staged = Entry::Staged(Staged { old: meta.ino(), new, facts });
+    let staged = WorkFile::Staged(Staged { old: meta.ino(), new, facts });
     fs::rename(original, area.join(staged.to_string())).unwrap();
     area
 }

@@ -11,7 +11,7 @@ use crate::output::{self, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use discnice_graybox::input::{reason, shown};
-use discnice_graybox::profile::{Calibration, Draft, Figure, Profile, Unit, busy, calibrate};
+use discnice_graybox::profile::{Calibration, Draft, Figure, FigureUnit, Profile, busy, calibrate};
 use discnice_units::{Bytes, Nanos, Rate};
 
 const EXAMPLES: &str = "\
@@ -149,8 +149,8 @@ fn print(profile: &Profile, path: &Path) -> anyhow::Result<()> {
 
 fn quantity(figure: &Figure, value: f64) -> String {
     match figure.unit {
-        Unit::Nanoseconds if value < 100.0 => format!("{value:.1} ns"),
-        Unit::Nanoseconds => Nanos(value as u64).to_string(),
-        Unit::BytesPerSecond => Rate::per_second(value as u64).to_string(),
+        FigureUnit::Nanoseconds if value < 100.0 => format!("{value:.1} ns"),
+        FigureUnit::Nanoseconds => Nanos(value as u64).to_string(),
+        FigureUnit::BytesPerSecond => Rate::per_second(value as u64).to_string(),
     }
 }

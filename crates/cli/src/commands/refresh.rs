@@ -11,7 +11,9 @@ use crate::inheritance;
 use crate::output::{self, counted, replace_line, say, tell};
 use anyhow::{Result, anyhow, bail};
 use clap::Args;
-use discnice_graybox::fldc::refresh::{Cleared, Options, RefreshError, Report, clear_up, refresh};
+use discnice_graybox::fldc::refresh::{
+    Cleared, Options, RefreshError, RefreshReport, clear_up, refresh,
+};
 use discnice_graybox::input::{reason, shown};
 
 use self::disk::Disk;
@@ -113,7 +115,7 @@ impl Refresh {
     }
 
     /// Notes a refresh in the history that --when-worth keeps, if there is one.
-    fn note(&self, report: &Report) {
+    fn note(&self, report: &RefreshReport) {
         let (Some(before), Some(after)) = (report.before, report.after) else { return };
         let Ok(mut history) = History::of(&self.dir) else { return };
         if history.is_begun() {
@@ -125,7 +127,7 @@ impl Refresh {
     }
 
     /// Refreshes, and tells; the report if that was done.
-    fn refresh(&self, options: &Options<'_>) -> Result<(ExitCode, Option<Report>)> {
+    fn refresh(&self, options: &Options<'_>) -> Result<(ExitCode, Option<RefreshReport>)> {
         let visible = output::is_watched();
         let mut last = String::new();
         let result = refresh(&self.dir, options, &mut |step, done, total| {
@@ -182,7 +184,7 @@ impl Refresh {
     fn refresh_if_worth(&self, options: &Options<'_>) -> Result<ExitCode> {
         let look = Options { dry_run: true, ..*options };
         let (before, notes) = match refresh(&self.dir, &look, &mut |_, _, _| {}) {
-            Ok(Report { before: Some(before), notes, .. }) => (before, notes),
+            Ok(RefreshReport { before: Some(before), notes, .. }) => (before, notes),
             Ok(_) => bail!(
                 "{}: this file system does not tell where files lie, so that no gain can be told; leave out --when-worth",
                 shown(&self.dir)
@@ -213,7 +215,7 @@ impl Refresh {
         Ok(status)
     }
 
-    fn tell(&self, report: &Report) -> anyhow::Result<()> {
+    fn tell(&self, report: &RefreshReport) -> anyhow::Result<()> {
         let (dir, disk) = (shown(&self.dir), Disk::below(&self.dir));
         if report.recovered {
             say!("{dir}: cleared up after an interrupted refresh")?;

@@ -11,7 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, anyhow};
 use discnice_escape::Foreign;
 use discnice_graybox::fldc::refresh::Survey;
-use discnice_graybox::fldc::refresh::worth::{Disk, Worth};
+use discnice_graybox::fldc::refresh::worth::{DiskFigures, Worth};
 use discnice_graybox::input::{reason, shown};
 use discnice_units::Nanos;
 use serde::{Deserialize, Serialize};
@@ -100,7 +100,13 @@ impl History {
     ///
     /// # Errors
     /// Standard output cannot be written.
-    pub fn look(&mut self, dir: &Path, now: &Survey, disk: &Disk, a_day: f64) -> Result<bool> {
+    pub fn look(
+        &mut self,
+        dir: &Path,
+        now: &Survey,
+        disk: &DiskFigures,
+        a_day: f64,
+    ) -> Result<bool> {
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         // With nothing known of before, one reading.
         let last = self.kept.looks.last().map(|look| at.saturating_sub(look.at));
@@ -130,7 +136,7 @@ impl History {
     }
 
     /// Notes a refresh.
-    pub fn refreshed(&mut self, before: &Survey, after: &Survey, disk: &Disk) {
+    pub fn refreshed(&mut self, before: &Survey, after: &Survey, disk: &DiskFigures) {
         self.worth.refreshed(before, after, disk);
         if let Some(look) = self.kept.looks.last_mut() {
             look.seeks_after = Some(after.seeks);

@@ -11,4 +11,6 @@ mod store;
 
 pub use bench::{Calibration, Mount, calibrate, file_system, mounts};
 pub use quiet::busy;
-pub use store::{Draft, Figure, FigureName, LoadError, Profile, Trust, Unit, VERSION, access_unit};
+pub use store::{
+    Draft, Figure, FigureName, FigureUnit, LoadError, Profile, Trust, VERSION, access_unit,
+};

@@ -36,7 +36,7 @@ pub enum FigureName {
 
 /// Unit of a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Unit {
+pub enum FigureUnit {
     /// Nanoseconds.
     #[serde(rename = "ns")]
     Nanoseconds,
@@ -45,7 +45,7 @@ pub enum Unit {
     BytesPerSecond,
 }
 
-impl fmt::Display for Unit {
+impl fmt::Display for FigureUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Nanoseconds => "ns",
@@ -62,7 +62,7 @@ pub struct Figure {
     /// Lower quartile of the repetitions; of a rate, the upper. What disturbs only makes slower.
     pub value: f64,
     /// Its unit, and that of the spread.
-    pub unit: Unit,
+    pub unit: FigureUnit,
     /// Standard deviation of the repetitions without outliers.
     pub spread: f64,
     /// Repetitions.

@@ -12,7 +12,7 @@ use crate::output::counted;
 
 /// The disk that the time is estimated for.
 pub(super) struct Disk {
-    pub(super) figures: worth::Disk,
+    pub(super) figures: worth::DiskFigures,
     name: &'static str,
 }
 
@@ -22,14 +22,14 @@ impl Disk {
         let known = || {
             let profile = Profile::load().ok()?;
             let dev = std::fs::metadata(dir).ok()?.dev();
-            let figures = worth::Disk {
+            let figures = worth::DiskFigures {
                 seek_seconds: profile.device(FigureName::Seek, dev)? / 1e9,
                 bytes_per_second: profile.device(FigureName::SequentialRead, dev)?,
             };
             Some(Self { figures, name: "this disk" })
         };
         known().unwrap_or(Self {
-            figures: worth::Disk { seek_seconds: 0.008, bytes_per_second: 150e6 },
+            figures: worth::DiskFigures { seek_seconds: 0.008, bytes_per_second: 150e6 },
             name: "a turning disk",
         })
     }

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use super::content::{self, Hash};
 use super::error::Context;
 use super::left::Why;
-use super::marker::{Entry, Staged};
+use super::marker::{Staged, WorkFile};
 use super::meta::{self, open_quietly};
 use super::place::cstring;
 use super::raw::{Lease, NoLease};
@@ -55,7 +55,7 @@ pub fn copy(
     if !wanted.unchanged(&stat_open(from.as_fd())?) {
         return Err(Why::Changed);
     }
-    let making = cstring(Entry::Making(index as u64).to_string().as_bytes());
+    let making = cstring(WorkFile::Making(index as u64).to_string().as_bytes());
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mode = Mode::RUSR | Mode::WUSR;
     let to = File::from(rustix::fs::openat(area.fd(), &making, flags, mode)?);
@@ -69,7 +69,7 @@ pub fn copy(
         }
         let new = stat_open(to.as_fd())?.ino;
         let staged = Staged { old: wanted.ino, new, facts: wanted.facts() };
-        let name = cstring(Entry::Staged(staged).to_string().as_bytes());
+        let name = cstring(WorkFile::Staged(staged).to_string().as_bytes());
         rustix::fs::renameat(area.fd(), &making, area.fd(), &name)?;
         Ok(Copied { index, name, staged, hash })
     };

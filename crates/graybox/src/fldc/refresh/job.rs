@@ -14,7 +14,7 @@ use super::left::Why;
 use super::meta::open_quietly;
 use super::options::{Options, Progress};
 use super::place::Place;
-use super::report::Report;
+use super::report::RefreshReport;
 use super::status::{Meta, stat};
 use super::tree::{Cursor, Tree};
 use super::work::Area;
@@ -258,9 +258,9 @@ impl<'a> Job<'a> {
     }
 
     /// What was done, or would be.
-    pub fn report(&self, files: u64, bytes: Bytes, after: Option<Survey>) -> Report {
+    pub fn report(&self, files: u64, bytes: Bytes, after: Option<Survey>) -> RefreshReport {
         let (before, left) = (self.before, self.lines());
-        Report {
+        RefreshReport {
             files,
             bytes,
             before,

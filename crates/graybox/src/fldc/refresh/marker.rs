@@ -139,7 +139,7 @@ pub struct Touched {
 
 /// A file of the work area.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum WorkFile {
     /// `t-N`: being made.
     Making(u64),
     /// `f-…`: see [`Staged`].
@@ -148,7 +148,7 @@ pub enum Entry {
     Touched(Touched),
 }
 
-impl fmt::Display for Entry {
+impl fmt::Display for WorkFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Making(number) => write!(f, "t-{number}"),
@@ -163,8 +163,8 @@ impl fmt::Display for Entry {
     }
 }
 
-impl Entry {
-    /// Reads a file name; `None` for anything but what [`Entry`]'s `Display` writes.
+impl WorkFile {
+    /// Reads a file name; `None` for anything but what [`WorkFile`]'s `Display` writes.
     #[must_use]
     pub fn parse(name: &[u8]) -> Option<Self> {
         let name = std::str::from_utf8(name).ok()?;
@@ -236,14 +236,14 @@ mod tests {
             let mtime = (seconds, nanos);
             let facts = Facts { size, uid, gid, mode, mtime };
             let all = [
-                Entry::Making(old),
-                Entry::Staged(Staged { old, new, facts }),
-                Entry::Touched(Touched { ino: new, mtime, entries }),
+                WorkFile::Making(old),
+                WorkFile::Staged(Staged { old, new, facts }),
+                WorkFile::Touched(Touched { ino: new, mtime, entries }),
             ];
             for entry in all {
                 let name = entry.to_string();
                 prop_assert!(name.len() < 255);
-                prop_assert_eq!(Entry::parse(name.as_bytes()), Some(entry));
+                prop_assert_eq!(WorkFile::parse(name.as_bytes()), Some(entry));
             }
         }
 
@@ -251,7 +251,7 @@ mod tests {
         fn whatever_is_accepted_is_what_would_be_written(
             name in "[tfd]-[0-9a-f+.-]{0,60}", text in "(discnice-refresh [0-9]\n)?(owner [0-9]{1,3}\n)?.{0,40}",
         ) {
-            if let Some(entry) = Entry::parse(name.as_bytes()) {
+            if let Some(entry) = WorkFile::parse(name.as_bytes()) {
                 prop_assert_eq!(entry.to_string(), name);
             }
             if let Some(marker) = Marker::parse(text.as_bytes()) {

@@ -74,7 +74,7 @@ use discnice_units::Bytes;
 pub use error::RefreshError;
 pub use gain::Survey;
 pub use options::{Options, Progress};
-pub use report::{Cleared, Report};
+pub use report::{Cleared, RefreshReport};
 pub use swap::GRACE;
 
 use error::Result;
@@ -94,7 +94,11 @@ const INTERRUPTED: &str = ": left by an interrupted refresh; the next one clears
 ///
 /// # Errors
 /// As [`RefreshError`] says; in every case the directory is complete.
-pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Result<Report> {
+pub fn refresh(
+    path: &Path,
+    options: &Options<'_>,
+    progress: Progress<'_>,
+) -> Result<RefreshReport> {
     let place = Place::find(path)?;
     if options.dry_run {
         let job = Job::begin(&place, options)?;
@@ -112,7 +116,7 @@ pub fn refresh(path: &Path, options: &Options<'_>, progress: Progress<'_>) -> Re
         Ok(report) => {
             let kept = notes.iter().any(|note| note.ends_with(KEPT));
             notes.extend(report.notes);
-            Ok(Report { notes, kept, ..report })
+            Ok(RefreshReport { notes, kept, ..report })
         }
         Err(error) => Err(error.with(notes)),
     }
@@ -124,7 +128,7 @@ fn rewrite(
     options: &Options<'_>,
     progress: Progress<'_>,
     notes: &mut Vec<String>,
-) -> Result<Report> {
+) -> Result<RefreshReport> {
     let area = Area::create(place)?;
     let done = recover(place, &area, options.force, notes).and_then(|recovered| {
         let mut job = Job::begin(place, options)?;
@@ -139,7 +143,7 @@ fn rewrite(
     let new_tree = Tree::scan(place.dir.as_fd(), &|_, _| 0)?;
     let after = gain::survey(&new_tree, place.dir.as_fd());
     cleared?;
-    Ok(Report { recovered, ..job.report(files, bytes, after) })
+    Ok(RefreshReport { recovered, ..job.report(files, bytes, after) })
 }
 
 /// Clears up what interrupted refreshes have left; whether there was something.

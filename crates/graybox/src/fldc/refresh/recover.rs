@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 
 use super::error::{Context, Result};
-use super::marker::{Entry, Staged, Touched};
+use super::marker::{Staged, Touched, WorkFile};
 use super::place::Place;
 use super::status::stat;
 use super::swap::{Settled, Spot};
@@ -56,9 +56,9 @@ pub fn clear(place: &Place, area: &Area<'_>, force: bool) -> Result<Option<Strin
     let mut finder = None;
     for (name, entry) in area.files().doing("read", cannot)? {
         match entry {
-            Some(Entry::Making(_)) => area.unlink(&name).doing("clear", cannot)?,
-            Some(Entry::Touched(before)) => touched.push((name, before)),
-            Some(Entry::Staged(staged)) => {
+            Some(WorkFile::Making(_)) => area.unlink(&name).doing("clear", cannot)?,
+            Some(WorkFile::Touched(before)) => touched.push((name, before)),
+            Some(WorkFile::Staged(staged)) => {
                 let inside = stat(area.fd(), &name).doing("look at", cannot)?.ino;
                 if inside == staged.new {
                     area.unlink(&name).doing("clear", cannot)?;

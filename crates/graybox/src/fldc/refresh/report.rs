@@ -6,7 +6,7 @@ use super::gain::Survey;
 
 /// What was done, or would be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct RefreshReport {
     /// Files rewritten.
     pub files: u64,
     /// What they take on the disk.

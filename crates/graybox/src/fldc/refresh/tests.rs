@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::marker::{Entry, Staged};
+use super::marker::{Staged, WorkFile};
 use super::status::stat;
 use super::*;
 
@@ -28,7 +28,7 @@ fn interrupted(staged: impl Fn(&Place, &Area<'_>) -> Staged) -> (tempfile::TempD
     let area = Area::create(&place).unwrap();
     let inside = parent.path().join(area.shown());
     fs::write(inside.join("original"), "changed, too").unwrap();
-    let name = Entry::Staged(staged(&place, &area)).to_string();
+    let name = WorkFile::Staged(staged(&place, &area)).to_string();
     fs::rename(inside.join("original"), inside.join(name)).unwrap();
     (parent, dir)
 }

@@ -10,7 +10,7 @@ use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, RenameFla
 use rustix::io::Errno;
 
 use super::error::{Context, RefreshError, Result, printable};
-use super::marker::{Entry, MARKER_MAX, Marker};
+use super::marker::{MARKER_MAX, Marker, WorkFile};
 use super::place::{Place, cstring};
 use super::status::{Meta, stat, stat_open};
 
@@ -86,7 +86,7 @@ impl<'a> Area<'a> {
     /// Removes a work area that could not be furnished.
     fn undo(&self) {
         for (name, entry) in self.files().unwrap_or_default() {
-            if matches!(entry, Some(Entry::Making(_))) {
+            if matches!(entry, Some(WorkFile::Making(_))) {
                 let _ = self.unlink(&name);
             }
         }
@@ -106,7 +106,7 @@ impl<'a> Area<'a> {
     }
 
     fn can_exchange(&self) -> Result<()> {
-        let pair = [0, 1].map(|number| cstring(Entry::Making(number).to_string().as_bytes()));
+        let pair = [0, 1].map(|number| cstring(WorkFile::Making(number).to_string().as_bytes()));
         for name in &pair {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
             rustix::fs::openat(&self.fd, name, flags, Mode::RUSR)
@@ -190,13 +190,13 @@ impl<'a> Area<'a> {
     ///
     /// # Errors
     /// As readdir(3).
-    pub fn files(&self) -> rustix::io::Result<Vec<(CString, Option<Entry>)>> {
+    pub fn files(&self) -> rustix::io::Result<Vec<(CString, Option<WorkFile>)>> {
         let mut found = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
             let entry = entry?;
             let name = entry.file_name();
             if name != c"." && name != c".." && name != MARKER {
-                found.push((name.to_owned(), Entry::parse(name.to_bytes())));
+                found.push((name.to_owned(), WorkFile::parse(name.to_bytes())));
             }
         }
         Ok(found)

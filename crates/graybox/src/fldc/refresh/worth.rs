@@ -11,14 +11,14 @@ const HEAVIEST: u32 = 64;
 
 /// Figures of a disk.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Disk {
+pub struct DiskFigures {
     /// Moving to another place.
     pub seek_seconds: f64,
     /// Reading in a row.
     pub bytes_per_second: f64,
 }
 
-impl Disk {
+impl DiskFigures {
     /// Seconds that reading everything takes, in layout order.
     #[must_use]
     pub fn seconds(&self, survey: &Survey) -> f64 {
@@ -64,25 +64,25 @@ impl Worth {
     }
 
     /// Adds so many readings in the present order.
-    pub fn read(&mut self, now: &Survey, disk: &Disk, readings: f64) {
+    pub fn read(&mut self, now: &Survey, disk: &DiskFigures, readings: f64) {
         self.lost += disk.gain(now) * readings.max(0.0);
     }
 
     //= gray-box/4.2.5-when
     /// Seconds that a refresh has to make up for.
     #[must_use]
-    pub fn price(&self, now: &Survey, disk: &Disk) -> f64 {
+    pub fn price(&self, now: &Survey, disk: &DiskFigures) -> f64 {
         disk.cost(now) * f64::from(self.weight)
     }
 
     /// Returns true if a refresh is worth it now.
     #[must_use]
-    pub fn is_due(&self, now: &Survey, disk: &Disk) -> bool {
+    pub fn is_due(&self, now: &Survey, disk: &DiskFigures) -> bool {
         self.lost > 0.0 && self.lost >= self.price(now, disk)
     }
 
     /// Begins anew after a refresh.
-    pub fn refreshed(&mut self, before: &Survey, after: &Survey, disk: &Disk) {
+    pub fn refreshed(&mut self, before: &Survey, after: &Survey, disk: &DiskFigures) {
         let too_little = disk.gain(after) > disk.gain(before) / 2.0;
         let weight = if too_little { self.weight.saturating_mul(2).min(HEAVIEST) } else { 1 };
         *self = Self { lost: 0.0, weight };
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const DISK: Disk = Disk { seek_seconds: 0.01, bytes_per_second: 100e6 };
+    const DISK: DiskFigures = DiskFigures { seek_seconds: 0.01, bytes_per_second: 100e6 };
 
     fn survey(seeks: u64) -> Survey {
         Survey { files: 1000, bytes: 100_000_000, extents: 1000, seeks }

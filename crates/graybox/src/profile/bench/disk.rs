@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Advice, OFlags};
 
 use super::figures::{Place, figure};
-use crate::profile::store::{Figure, FigureName, Unit};
+use crate::profile::store::{Figure, FigureName, FigureUnit};
 use crate::toolbox::{Timer, median_of};
 
 /// Size of the file that is read. Seeks are within it: short ones.
@@ -59,7 +59,7 @@ impl Disk {
         // Time of moving alone: a page's own transfer taken off.
         let transfer = median_of(&self.rates).map_or(0.0, |rate| PAGE as f64 / rate * 1e9);
         self.seeks.iter_mut().for_each(|nanos| *nanos = (*nanos - transfer).max(0.0));
-        let (nanos, rate) = (Unit::Nanoseconds, Unit::BytesPerSecond);
+        let (nanos, rate) = (FigureUnit::Nanoseconds, FigureUnit::BytesPerSecond);
         let figures = [
             figure(FigureName::CacheHit, nanos, self.hits, Some(place)),
             figure(FigureName::CacheMiss, nanos, self.misses, Some(place)),
@@ -90,7 +90,7 @@ impl Memory {
     }
 
     pub fn figures(self, place: &Place) -> Vec<Figure> {
-        let hits = figure(FigureName::CacheHit, Unit::Nanoseconds, self.hits, Some(place));
+        let hits = figure(FigureName::CacheHit, FigureUnit::Nanoseconds, self.hits, Some(place));
         hits.into_iter().collect()
     }
 }

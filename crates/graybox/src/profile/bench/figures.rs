@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use crate::profile::store::{Figure, FigureName, Unit};
+use crate::profile::store::{Figure, FigureName, FigureUnit};
 use crate::toolbox::{Stats, discard_outliers};
 
 /// Place of a figure in the profile.
@@ -19,15 +19,15 @@ pub(super) fn now() -> String {
 /// without outliers; `None` without repetitions.
 pub(super) fn figure(
     name: FigureName,
-    unit: Unit,
+    unit: FigureUnit,
     mut samples: Vec<f64>,
     place: Option<&Place>,
 ) -> Option<Figure> {
     let count = samples.len();
     samples.sort_by(f64::total_cmp);
     let value = *samples.get(match unit {
-        Unit::Nanoseconds => count / 4,
-        Unit::BytesPerSecond => count * 3 / 4,
+        FigureUnit::Nanoseconds => count / 4,
+        FigureUnit::BytesPerSecond => count * 3 / 4,
     })?;
     discard_outliers(&mut samples, 3.0);
     let mut stats = Stats::default();
@@ -54,9 +54,9 @@ mod tests {
             figure(FigureName::Seek, unit, samples, None).map(|figure| figure.value)
         };
         let times = vec![900.0, 10.0, 950.0, 11.0, 12.0, 900.0, 910.0, 10.0];
-        assert_eq!(figure(times, Unit::Nanoseconds), Some(11.0));
+        assert_eq!(figure(times, FigureUnit::Nanoseconds), Some(11.0));
         let rates = vec![100.0, 20.0, 102.0, 30.0];
-        assert_eq!(figure(rates, Unit::BytesPerSecond), Some(102.0));
-        assert_eq!(figure(Vec::new(), Unit::Nanoseconds), None);
+        assert_eq!(figure(rates, FigureUnit::BytesPerSecond), Some(102.0));
+        assert_eq!(figure(Vec::new(), FigureUnit::Nanoseconds), None);
     }
 }

@@ -6,7 +6,7 @@ use crate::mac::Region;
 use crate::toolbox::Timer;
 
 use super::figures::figure;
-use crate::profile::store::{Figure, FigureName, Unit};
+use crate::profile::store::{Figure, FigureName, FigureUnit};
 
 /// Repetitions in a round; each is a mean over many operations.
 const REPETITIONS: usize = 3;
@@ -29,7 +29,7 @@ impl Host {
     }
 
     pub fn figures(self) -> Vec<Figure> {
-        let nanos = Unit::Nanoseconds;
+        let nanos = FigureUnit::Nanoseconds;
         [
             figure(FigureName::TimerCost, nanos, self.timer, None),
             figure(FigureName::PageZeroing, nanos, self.zeroing, None),

@@ -6,7 +6,7 @@ fn profile() -> Profile {
     let figure = |name, value, device: Option<&str>| Figure {
         name,
         value,
-        unit: Unit::Nanoseconds,
+        unit: FigureUnit::Nanoseconds,
         spread: 1.5,
         samples: 9,
         device: device.map(str::to_owned),

@@ -11,7 +11,7 @@ use super::Job;
 use crate::fldc::refresh::copy::{Copied, discard};
 use crate::fldc::refresh::error::{Context, Result};
 use crate::fldc::refresh::left::Why;
-use crate::fldc::refresh::marker::Entry;
+use crate::fldc::refresh::marker::WorkFile;
 use crate::fldc::refresh::place::cstring;
 use crate::fldc::refresh::swap::{GRACE, Settled, Spot};
 use crate::fldc::refresh::times;
@@ -70,7 +70,7 @@ impl Job<'_> {
                 return self.give_up(area, group, &why, again);
             }
         };
-        let record = cstring(Entry::Touched(before).to_string().as_bytes());
+        let record = cstring(WorkFile::Touched(before).to_string().as_bytes());
         make_empty(area, &record)?;
         let (mut exchanged, mut replaced) = (Vec::new(), HashMap::new());
         for copy in group {
