@@ -7,7 +7,7 @@ use discnice_fleet::fault::{self, report};
 use discnice_ledger::Class;
 use discnice_sys::{futex, time};
 use discnice_units::{Nanos, Rate};
-use discnice_watcher::daemon::client::Answer;
+use discnice_watcher::daemon::client::Confirmation;
 use serde::Serialize;
 
 use crate::classes::MappedClass;
@@ -87,7 +87,7 @@ pub(crate) fn await_lease(found: &MappedClass) -> Option<String> {
     if !class.fleet().is_joined() {
         return None;
     }
-    if let Err(error) = watching::watch(found, Answer::Awaited) {
+    if let Err(error) = watching::watch(found, Confirmation::Awaited) {
         return Some(format!(
             "class {} has no lease, as policyd cannot be had: {error}",
             found.name()

@@ -9,7 +9,7 @@ use discnice_processes::tree::{Process, Tree};
 use discnice_sys::process;
 use discnice_units::Nanos;
 use discnice_watcher::accounting::{OwnAccount, Rest};
-use discnice_watcher::daemon::client::Answer;
+use discnice_watcher::daemon::client::Confirmation;
 use discnice_watcher::process::{Pinned, pin};
 use discnice_watcher::watch::enlist;
 
@@ -45,7 +45,7 @@ pub fn take_in(name: &str, pinned: Pinned) -> anyhow::Result<MappedClass> {
 /// # Errors
 /// There is no daemon, and the processes are as they were found.
 pub fn call_daemon(found: &MappedClass, pinned: &[Pinned]) -> anyhow::Result<()> {
-    watching::watch(found, Answer::Awaited)
+    watching::watch(found, Confirmation::Awaited)
         .inspect_err(|_| release(found, pinned))
         .context("no daemon to limit the processes (see `discnice policyd --help`)")
 }

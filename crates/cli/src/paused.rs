@@ -11,7 +11,7 @@ use discnice_ledger::outside::{Account, Held, Mechanism, Reason};
 use discnice_ledger::{Member, State};
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{process, procfs};
-use discnice_watcher::daemon::client::Answer;
+use discnice_watcher::daemon::client::Confirmation;
 use discnice_watcher::process::{Pinned, examine, pin, tracer};
 use rustix::process::getpid;
 
@@ -234,7 +234,7 @@ impl Chosen {
     }
 
     fn watch(self) -> anyhow::Result<()> {
-        watching::watch(&self.found, Answer::Awaited)
+        watching::watch(&self.found, Confirmation::Awaited)
             .context("no daemon answers (see `discnice policyd --help`)")
     }
 
@@ -249,7 +249,7 @@ impl Chosen {
         }
         self.mark(false);
         // Where there is no daemon nothing is held.
-        let _ = watching::watch(&self.found, Answer::Unneeded);
+        let _ = watching::watch(&self.found, Confirmation::Unneeded);
         let deadline = Instant::now() + PROMPT;
         let members = self.members(|member, _| Some(member.process()));
         while members.iter().any(|id| tracer(id.cast_signed()).is_some())

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code, reason = "libc's clock is named")]
 
-use discnice_watcher::daemon::client::{self, Answer};
+use discnice_watcher::daemon::client::{self, Confirmation};
 
 use crate::classes::MappedClass;
 
@@ -10,8 +10,8 @@ use crate::classes::MappedClass;
 ///
 /// # Errors
 /// It cannot be started, or does not answer.
-pub fn watch(found: &MappedClass, answer: Answer) -> std::io::Result<()> {
-    client::watch(found.block, &std::env::current_exe()?, answer)
+pub fn watch(found: &MappedClass, confirmation: Confirmation) -> std::io::Result<()> {
+    client::watch(found.block, &std::env::current_exe()?, confirmation)
 }
 
 /// From now on this process reads the clock without entering the kernel, where libc does: a watcher

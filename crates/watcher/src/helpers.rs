@@ -30,7 +30,7 @@ impl Helpers {
 
     /// Starts those that are processes now: once this process has threads it is not copied any more.
     pub fn prepare(&self) {
-        self.guards.stopper.prepare();
+        self.guards.guardian.prepare();
         self.guards.thawer.prepare();
         self.write_back.prepare();
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use discnice_processes::tree::Process;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
-use discnice_watcher::holding::{Grip, Hold, Refused, Signals, Stopper};
+use discnice_watcher::holding::{Grip, Hold, Refused, SharedGuardian, Signals};
 use discnice_watcher::process::is_in_foreground;
 
 /// Nothing that is waited for takes so long.
@@ -79,7 +79,7 @@ fn wait_until(otherwise: &str, mut is_so: impl FnMut() -> bool) {
 /// If it were stopped again, its shell would take the terminal back.
 fn a_job_that_comes_to_the_foreground_while_it_is_held_stays_there() {
     let mut shell = Shell::start();
-    let mut hold = Signals::new(shell.job, Stopper::default());
+    let mut hold = Signals::new(shell.job, SharedGuardian::default());
     assert_eq!(hold.press(), Ok(Grip::Firm));
     wait_until("it is not stopped", || shell.is_stopped());
     assert_eq!(hold.press(), Ok(Grip::Firm), "in the background it is kept");

@@ -11,7 +11,7 @@ use discnice_processes::tree::{Process, Tree};
 use discnice_progress::control::{Summary, regulate};
 use discnice_sys::procfs;
 use discnice_watcher::Refusal;
-use discnice_watcher::holding::Job;
+use discnice_watcher::holding::HeldJob;
 use rustix::process::{Pid, getpid};
 use serde_json::json;
 
@@ -114,7 +114,7 @@ impl Attach {
             Duration::from_secs(3600),
             || ControlFlow::Continue(()),
             || {
-                let summary = regulate(&options, &mut Job::default(), &mut Attended);
+                let summary = regulate(&options, &mut HeldJob::default(), &mut Attended);
                 // It may be that no reader is left.
                 let _ = self.summarise(&summary);
             },

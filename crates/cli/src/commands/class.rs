@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 use clap::{Args as ClapArgs, Subcommand};
 use discnice_ledger::policy::Limits;
 use discnice_sys::process;
-use discnice_watcher::daemon::client::Answer;
+use discnice_watcher::daemon::client::Confirmation;
 
 use super::limits::LimitArgs;
 use super::status;
@@ -119,7 +119,7 @@ pub fn apply(found: &MappedClass, limits: Limits) -> anyhow::Result<()> {
         || found.class.minds_traffic();
     if is_minded && found.class.living(process::exists).next().is_some() {
         // It may not have been watched; a daemon that was asked already only looks again.
-        watching::watch(found, Answer::Unneeded)
+        watching::watch(found, Confirmation::Unneeded)
             .context("limited, but not in memory, not by a policy of your own, and not on the network without the library")?;
     }
     Ok(())

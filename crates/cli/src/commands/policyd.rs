@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use discnice_sys::block::BlockId;
 use discnice_units::Nanos;
-use discnice_watcher::daemon::{Settings, serve};
+use discnice_watcher::daemon::{DaemonSettings, serve};
 
 use crate::config::ConfigFiles;
 use crate::output::tell;
@@ -51,8 +51,8 @@ fn block(digits: &str) -> Result<BlockId, &'static str> {
     number.map(BlockId::from_claim).map_err(|_| "no block; give its hexadecimal number")
 }
 
-const SETTINGS: Settings =
-    Settings { addresses: fleet_of, programs: program_of, rules: ruled::RULEBOOK };
+const SETTINGS: DaemonSettings =
+    DaemonSettings { addresses: fleet_of, programs: program_of, rules: ruled::RULEBOOK };
 
 /// The address of the budget that a class of this name shares, read anew each time.
 fn fleet_of(name: &str) -> Result<Option<String>, String> {

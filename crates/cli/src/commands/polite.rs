@@ -11,7 +11,7 @@ use discnice_progress::control::{Metric, Options, Outside, Phases, launch, regul
 use discnice_progress::model::{Config, Setting, settings};
 use discnice_progress::testpoint::{paths, store};
 use discnice_units::Nanos;
-use discnice_watcher::holding::Job;
+use discnice_watcher::holding::HeldJob;
 
 use crate::classes::MappedClass;
 use crate::config;
@@ -168,7 +168,7 @@ impl PoliteArgs {
         let held_back = launch::start(move |job| {
             options.roots = vec![job];
             // The reader of messages has gone; what happens stands in the report.
-            regulate(&options, &mut Job::default(), &mut Unattended(class));
+            regulate(&options, &mut HeldJob::default(), &mut Unattended(class));
         })?;
         Ok(held_back)
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use discnice_ledger::policy::Resources;
-use discnice_watcher::daemon::rules::Conditions;
+use discnice_watcher::daemon::rules::ProcessConditions;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -16,7 +16,7 @@ use crate::commands::limits::LimitArgs;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
-    pub(super) r#match: Spanned<Conditions>,
+    pub(super) r#match: Spanned<ProcessConditions>,
     pub(super) class: Option<Spanned<String>>,
     #[serde(default)]
     pub(super) except: bool,

@@ -18,7 +18,7 @@ pub(crate) const RULES: &[u8] = b"rules";
 
 /// Whether to wait until policyd has answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum Confirmation {
     /// It watches when this returns.
     Awaited,
     /// It will as soon as it can, which is not waited for for long.
@@ -30,22 +30,22 @@ pub enum Answer {
 ///
 /// # Errors
 /// There is no runtime directory, the daemon cannot be started, or it does not answer.
-pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
+pub fn watch(block: BlockId, program: &Path, confirmation: Confirmation) -> io::Result<()> {
     let place = singleton::DaemonFiles::find()?;
     let path = place.socket();
-    match UnixStream::connect(&path).and_then(|stream| ask(stream, block, answer)) {
+    match UnixStream::connect(&path).and_then(|stream| ask(stream, block, confirmation)) {
         Ok(()) => return Ok(()),
         // One that hangs, or that refuses, is still there.
         Err(error) if is_there(&error) => return Err(error),
         Err(_) => {}
     }
     start(program, block)?;
-    let unneeded = answer == Answer::Unneeded;
+    let unneeded = confirmation == Confirmation::Unneeded;
     let deadline = Instant::now()
         + if unneeded { tuning::daemon::CLIENT_SOON } else { tuning::daemon::CLIENT_START };
     loop {
         match UnixStream::connect(&path) {
-            Ok(stream) => return ask(stream, block, answer),
+            Ok(stream) => return ask(stream, block, confirmation),
             // It looks at all classes when it starts.
             Err(_) if unneeded && Instant::now() > deadline => return Ok(()),
             Err(error) if Instant::now() > deadline => return Err(error),
@@ -59,7 +59,7 @@ pub fn watch(block: BlockId, program: &Path, answer: Answer) -> io::Result<()> {
 /// # Errors
 /// There is none, it does not answer, or there is no such class.
 pub(crate) fn hand_over(place: &singleton::DaemonFiles, block: BlockId) -> io::Result<()> {
-    UnixStream::connect(place.socket()).and_then(|stream| ask(stream, block, Answer::Awaited))
+    UnixStream::connect(place.socket()).and_then(|stream| ask(stream, block, Confirmation::Awaited))
 }
 
 /// How many rules policyd follows; `None` if it is one that knows no rules. Starts none.
@@ -81,9 +81,9 @@ fn is_there(error: &io::Error) -> bool {
     matches!(error.kind(), Other | TimedOut | WouldBlock)
 }
 
-fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()> {
+fn ask(mut stream: UnixStream, block: BlockId, confirmation: Confirmation) -> io::Result<()> {
     stream.set_write_timeout(Some(tuning::daemon::CLIENT_START))?;
-    let patience = if answer == Answer::Unneeded {
+    let patience = if confirmation == Confirmation::Unneeded {
         tuning::daemon::CLIENT_ANSWER
     } else {
         tuning::daemon::CLIENT_START
@@ -95,7 +95,7 @@ fn ask(mut stream: UnixStream, block: BlockId, answer: Answer) -> io::Result<()>
     match BufReader::new(stream).read_line(&mut line) {
         // It was just killed, with its socket still there.
         Ok(0) => return Err(io::ErrorKind::ConnectionReset.into()),
-        Err(error) if answer == Answer::Unneeded && is_there(&error) => return Ok(()),
+        Err(error) if confirmation == Confirmation::Unneeded && is_there(&error) => return Ok(()),
         read => drop(read.map_err(late)?),
     }
     if line.starts_with("watching") {

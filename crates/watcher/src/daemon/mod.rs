@@ -38,4 +38,4 @@ pub mod watched_classes;
 pub use fleet_lease::Addresses;
 pub use policy_program::Programs;
 pub use server::serve;
-pub use settings::Settings;
+pub use settings::DaemonSettings;

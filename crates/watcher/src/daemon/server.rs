@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::daemon::client::{self, RULES};
 use crate::daemon::connections::Connections;
 use crate::daemon::rules::patrol::Patrol;
-use crate::daemon::settings::Settings;
+use crate::daemon::settings::DaemonSettings;
 use crate::daemon::singleton::{DaemonFiles, Only};
 use crate::daemon::socket_activation;
 use crate::daemon::tuning;
@@ -51,7 +51,7 @@ fn claim_or_hand_over(place: &DaemonFiles, first: Option<BlockId>) -> io::Result
 ///
 /// # Errors
 /// There is no private runtime directory, or descriptors are short.
-pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Result<End> {
+pub fn serve(first: Option<BlockId>, idle: Nanos, settings: DaemonSettings) -> io::Result<End> {
     let passed = socket_activation::passed();
     let place = DaemonFiles::find()?;
     let Some(only) = claim_or_hand_over(&place, first)? else { return Ok(End::NotNeeded) };
@@ -75,7 +75,7 @@ pub fn serve(first: Option<BlockId>, idle: Nanos, settings: Settings) -> io::Res
 /// Watches, in a process that has a keeper.
 fn watch(
     first: Option<BlockId>,
-    (idle, settings): (Nanos, Settings),
+    (idle, settings): (Nanos, DaemonSettings),
     listener: UnixListener,
 ) -> io::Result<()> {
     // Of a daemon that was killed before, together with its helpers.

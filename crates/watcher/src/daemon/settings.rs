@@ -6,7 +6,7 @@ use crate::daemon::rules::Rulebook;
 
 /// What the configuration says, read anew each time.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct DaemonSettings {
     /// Which classes share a budget with other machines, and where that is.
     pub addresses: Addresses,
     /// Which classes have a policy of the user's own.

@@ -13,7 +13,7 @@ use crate::tuning;
 /// A job held by ptrace(2), which neither its parent nor a shell sees and which ends with us; by
 /// cgroups or signals where that is not permitted.
 #[derive(Debug, Default)]
-pub struct Job {
+pub struct HeldJob {
     held: HashMap<Process, (Box<dyn Hold>, Grip)>,
     /// Holds by cgroups between two stops: the processes stay in theirs.
     kept: HashMap<Process, Box<dyn Hold>>,
@@ -21,7 +21,7 @@ pub struct Job {
     calls: u32,
 }
 
-impl Job {
+impl HeldJob {
     /// Holds what is awake, and the sleepers too if `all`; returns true if a process is new.
     fn press(&mut self, tree: &Tree, all: bool) -> io::Result<bool> {
         let mut new = false;
@@ -72,7 +72,7 @@ fn error(refused: Refused) -> io::Error {
     io::Error::new(io::ErrorKind::PermissionDenied, why)
 }
 
-impl Stopper for Job {
+impl Stopper for HeldJob {
     fn stop(&mut self, tree: &mut Tree) -> io::Result<()> {
         self.calls = 0;
         deadline::arm();
@@ -123,7 +123,7 @@ impl Stopper for Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for HeldJob {
     fn drop(&mut self) {
         self.resume();
     }
@@ -147,7 +147,7 @@ mod tests {
         tree.iter().map(|member| member.cpu_ticks).sum()
     }
 
-    fn keep_for(job: &mut Job, tree: &mut Tree, millis: u64) {
+    fn keep_for(job: &mut HeldJob, tree: &mut Tree, millis: u64) {
         for _ in 0..millis / 40 {
             std::thread::sleep(Duration::from_millis(40));
             job.keep(tree).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn a_tree_stands_and_goes_on() {
         let (child, mut tree) = start("while :; do :; done & while :; do :; done");
-        let mut job = Job::default();
+        let mut job = HeldJob::default();
         job.stop(&mut tree).unwrap();
         keep_for(&mut job, &mut tree, 240);
         let before = ticks(&mut tree);
@@ -187,7 +187,7 @@ mod tests {
         let script = format!("while :; do sleep 0.01; echo >> {}; done", log.display());
         let (child, mut tree) = start(&script);
         let lines = || std::fs::read(&log).unwrap().len();
-        let mut job = Job::default();
+        let mut job = HeldJob::default();
         job.stop(&mut tree).unwrap();
         keep_for(&mut job, &mut tree, 1200);
         let before = lines();
@@ -208,7 +208,7 @@ mod tests {
         let parent = Process::find(child.id()).unwrap();
         let inner = tree.iter().map(Process::of).find(|member| *member != parent).unwrap();
         tree = Tree::new(&[inner]);
-        let mut job = Job::default();
+        let mut job = HeldJob::default();
         job.stop(&mut tree).unwrap();
         rustix::process::kill_process(inner.pid, rustix::process::Signal::KILL).unwrap();
         keep_for(&mut job, &mut tree, 80);

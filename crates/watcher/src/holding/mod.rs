@@ -20,17 +20,17 @@ pub use abandoned::let_go_of_abandoned;
 pub use cgroup::step_out;
 pub use cgroup_freezer::Freezer;
 pub use hold::{Grip, Hold, Means, Refused};
-pub use job::Job;
+pub use job::HeldJob;
 pub use own_tracer::Tracer;
 pub use ptrace::Freeze;
-pub use signals::{Signals, Stopper};
+pub use signals::{SharedGuardian, Signals};
 pub use thawer::Thawer;
 
 /// The processes that let go of the held if we are killed, where the kernel does not; started when they are first needed.
 #[derive(Debug, Clone, Default)]
 pub struct Guards {
     /// Continues processes that we stopped by a signal.
-    pub stopper: Stopper,
+    pub guardian: SharedGuardian,
     /// Thaws processes that we froze by a cgroup.
     pub thawer: Thawer,
 }
@@ -49,6 +49,6 @@ pub fn next_best(process: Process, forbidden: Means, guards: &Guards) -> Option<
     {
         return Some(Box::new(freezer));
     }
-    let signals = || Signals::new(process, guards.stopper.clone());
+    let signals = || Signals::new(process, guards.guardian.clone());
     (forbidden != Means::Signals).then(|| -> Box<dyn Hold> { Box::new(signals()) })
 }

@@ -14,9 +14,9 @@ use crate::process;
 
 /// The guardian that all holds by signals share; started when the first is needed.
 #[derive(Debug, Clone, Default)]
-pub struct Stopper(Rc<RefCell<Option<Guardian>>>);
+pub struct SharedGuardian(Rc<RefCell<Option<Guardian>>>);
 
-impl Stopper {
+impl SharedGuardian {
     /// Starts the guardian now, as it cannot be once this process has threads.
     pub(crate) fn prepare(&self) {
         let _ = self.with(|_| Ok(()));
@@ -35,21 +35,21 @@ impl Stopper {
 #[derive(Debug)]
 pub struct Signals {
     process: Process,
-    stopper: Stopper,
+    guardian: SharedGuardian,
     stopped: bool,
 }
 
 impl Signals {
     /// Nothing is held yet.
     #[must_use]
-    pub fn new(process: Process, stopper: Stopper) -> Self {
-        Self { process, stopper, stopped: false }
+    pub fn new(process: Process, guardian: SharedGuardian) -> Self {
+        Self { process, guardian, stopped: false }
     }
 
     /// Keeps the process stopped. Any process with the right to signal it can have continued it,
     /// and it would run free for as long as it owes, which would be ever longer.
     fn keep(&mut self) -> Result<Grip, Refused> {
-        match self.stopper.with(|guardian| guardian.keep(self.process)) {
+        match self.guardian.with(|guardian| guardian.keep(self.process)) {
             Ok(stands) => Ok(if stands { Grip::Firm } else { Grip::Loose }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Grip::Loose),
             Err(_) => Err(Refused::Forbidden),
@@ -71,7 +71,7 @@ impl Hold for Signals {
         if self.stopped {
             return self.keep();
         }
-        match self.stopper.with(|guardian| guardian.stop(self.process)) {
+        match self.guardian.with(|guardian| guardian.stop(self.process)) {
             Ok(stopped) => {
                 self.stopped = stopped;
                 Ok(if stopped { Grip::Firm } else { Grip::Loose })
@@ -86,7 +86,7 @@ impl Hold for Signals {
     fn release(&mut self) -> bool {
         if std::mem::take(&mut self.stopped) {
             // The guardian continues it if we cannot.
-            let _ = self.stopper.with(|guardian| {
+            let _ = self.guardian.with(|guardian| {
                 guardian.resume_one(self.process);
                 Ok(())
             });

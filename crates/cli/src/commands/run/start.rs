@@ -8,7 +8,7 @@ use discnice_escape::Foreign;
 use discnice_progress::control::launch::HeldBack;
 use discnice_sys::{process, time};
 use discnice_units::Nanos;
-use discnice_watcher::daemon::client::Answer;
+use discnice_watcher::daemon::client::Confirmation;
 
 use super::{NOT_EXECUTABLE, NOT_FOUND, Run};
 use crate::classes::MappedClass;
@@ -143,8 +143,8 @@ impl Run {
         }
         found.class.watcher().await_until(time::now().plus(ARRIVAL).0);
         let awaited = *plan == Plan::Watched || strict.0 || paused;
-        let answer = if awaited { Answer::Awaited } else { Answer::Unneeded };
-        strict.have(watching::watch(found, answer).map_err(Unheld::NotWatched)).map(drop)
+        let confirmation = if awaited { Confirmation::Awaited } else { Confirmation::Unneeded };
+        strict.have(watching::watch(found, confirmation).map_err(Unheld::NotWatched)).map(drop)
     }
 }
 

@@ -14,7 +14,7 @@ const EXPECTED: [(&str, &str); 8] = [
         "give a section with a name, such as [class.NAME] and below it disk = \"5M\"",
     ),
     ("struct Busy", "give a section, [busy]"),
-    ("struct Conditions", "give conditions, such as { exe = \"name\" }"),
+    ("struct ProcessConditions", "give conditions, such as { exe = \"name\" }"),
 ];
 
 /// The reason for which a part of a file that is no configuration was refused.

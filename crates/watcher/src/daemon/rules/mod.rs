@@ -23,7 +23,7 @@ use subject::{Key, Subject};
 /// What must hold of a process: all of it.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(try_from = "Given")]
-pub struct Conditions(Vec<(Key, Patterns)>);
+pub struct ProcessConditions(Vec<(Key, Patterns)>);
 
 /// The conditions as a file has them.
 #[derive(Debug, Default, Deserialize)]
@@ -39,7 +39,7 @@ struct Given {
     cmdline: Option<Patterns>,
 }
 
-impl TryFrom<Given> for Conditions {
+impl TryFrom<Given> for ProcessConditions {
     type Error = &'static str;
 
     fn try_from(given: Given) -> Result<Self, Self::Error> {
@@ -55,7 +55,7 @@ impl TryFrom<Given> for Conditions {
     }
 }
 
-impl Conditions {
+impl ProcessConditions {
     /// Returns true if all of them hold.
     #[must_use]
     pub fn hold(&self, subject: &Subject) -> bool {
@@ -78,7 +78,7 @@ impl Conditions {
     }
 }
 
-impl fmt::Display for Conditions {
+impl fmt::Display for ProcessConditions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (key, patterns)) in self.0.iter().enumerate() {
             let space = if index == 0 { "" } else { " " };
@@ -101,7 +101,7 @@ pub enum Outcome {
 #[derive(Debug, Clone)]
 pub struct Rule {
     /// What must hold of a process.
-    pub conditions: Conditions,
+    pub conditions: ProcessConditions,
     /// What then happens to it.
     pub outcome: Outcome,
     /// File and line, for people.
@@ -155,7 +155,7 @@ pub struct Rulebook {
 mod tests {
     use super::*;
 
-    fn conditions(text: &str) -> Conditions {
+    fn conditions(text: &str) -> ProcessConditions {
         toml::from_str(text).unwrap()
     }
 
@@ -225,9 +225,9 @@ mod tests {
             ("exe = 3", "text in quotes"),
             ("name = 'a_name_of_seventeen'", "at most 15"),
         ] {
-            let error = toml::from_str::<Conditions>(text).unwrap_err();
+            let error = toml::from_str::<ProcessConditions>(text).unwrap_err();
             assert!(error.message().contains(why), "{text}: {}", error.message());
         }
-        assert!(toml::from_str::<Conditions>("name = 'a_name_of_seve*'").is_ok());
+        assert!(toml::from_str::<ProcessConditions>("name = 'a_name_of_seve*'").is_ok());
     }
 }

@@ -20,7 +20,7 @@ use crate::Helpers;
 use crate::daemon::fleet_lease::LeaseHolder;
 use crate::daemon::memory_pressure::Pressure;
 use crate::daemon::policy_program::Adviser;
-use crate::daemon::settings::Settings;
+use crate::daemon::settings::DaemonSettings;
 use crate::daemon::tuning;
 use crate::daemon::watched_class::{Sum, WatchedClass};
 use crate::discovery::announcements::Announced;
@@ -43,7 +43,7 @@ pub struct WatchedClasses {
     pressure: Pressure,
     helpers: Helpers,
     observer: Observer,
-    settings: Settings,
+    settings: DaemonSettings,
     /// Threads that ask the programs of classes.
     advisers: Vec<Adviser>,
     /// Threads that hold leases.
@@ -57,7 +57,7 @@ pub struct WatchedClasses {
 impl WatchedClasses {
     /// Begins with every class that a killed predecessor left with members.
     #[must_use]
-    pub fn new(settings: Settings) -> Self {
+    pub fn new(settings: DaemonSettings) -> Self {
         let board = discnice_registry::MappedBoard::find_or_create().ok().map(|found| found.board);
         let announced = board.and_then(|board| Announced::on(board).ok());
         let (kept, sum, taken) = (Vec::new(), Sum::default(), Vec::new());

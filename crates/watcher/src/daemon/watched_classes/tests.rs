@@ -3,7 +3,7 @@ use crate::daemon::rules::Rulebook;
 
 fn watches_nothing(board: &'static Board) -> WatchedClasses {
     let rules = Rulebook { place: || None, load: || unreachable!(), admit: |_| unreachable!() };
-    let settings = Settings { addresses: |_| Ok(None), programs: |_| Ok(None), rules };
+    let settings = DaemonSettings { addresses: |_| Ok(None), programs: |_| Ok(None), rules };
     WatchedClasses {
         board: Some(board),
         announced: None,
