@@ -8,7 +8,7 @@ use crate::address::Address;
 use crate::fault::Fault;
 use crate::script::{self, Ask, Keys, Reply};
 use crate::settings::{NODES_MAX, Settings, VERSION};
-use crate::table::{self, Row, Table};
+use crate::table::{self, NodeRow, Table};
 use crate::transport::Connection;
 
 /// Nodes that are read at once.
@@ -136,7 +136,7 @@ impl Link {
         Ok(Table { settings, learning: learn.saturating_sub(clock), nodes })
     }
 
-    fn nodes(&mut self, clock: u64) -> Result<Vec<Row>, Fault> {
+    fn nodes(&mut self, clock: u64) -> Result<Vec<NodeRow>, Fault> {
         let mut all = redis::cmd("ZRANGEBYSCORE");
         all.arg(&self.keys.expiry).arg("-inf").arg("+inf").arg("WITHSCORES");
         self.connection.allow(LONGEST_TABLE);

@@ -10,12 +10,12 @@ pub struct Table {
     /// Milliseconds for which it still learns what its nodes have, after it was restarted.
     pub learning: u64,
     /// By name.
-    pub nodes: Vec<Row>,
+    pub nodes: Vec<NodeRow>,
 }
 
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row {
+pub struct NodeRow {
     /// As it calls itself.
     pub name: String,
     /// Bytes a second beyond the floor that it may be using.
@@ -28,7 +28,7 @@ pub struct Row {
     pub forgotten_in: u64,
 }
 
-impl Row {
+impl NodeRow {
     /// Returns true if the node has missed renewals: it is cut off, or dead.
     #[must_use]
     pub const fn is_cut_off(&self, settings: &Settings) -> bool {
@@ -45,13 +45,13 @@ impl Table {
 }
 
 /// What an entry of the script says; `None` for what is none.
-pub(crate) fn row(name: &[u8], entry: &[u8], expires: Option<f64>, clock: u64) -> Option<Row> {
+pub(crate) fn row(name: &[u8], entry: &[u8], expires: Option<f64>, clock: u64) -> Option<NodeRow> {
     let name = String::from_utf8_lossy(name).into_owned();
     let mut words = std::str::from_utf8(entry).ok()?.split(' ');
     let (_sequence, has, _mode) = (words.next()?, words.next()?.parse().ok()?, words.next()?);
     let (wants, weight) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let expires = expires.filter(|one| *one >= 0.0).unwrap_or(0.0) as u64;
-    Some(Row { name, has, wants, weight, forgotten_in: expires.saturating_sub(clock) })
+    Some(NodeRow { name, has, wants, weight, forgotten_in: expires.saturating_sub(clock) })
 }
 
 #[cfg(test)]
@@ -67,7 +67,7 @@ mod tests {
         assert_eq!((good.has, good.wants, good.weight, good.forgotten_in), (500, 900, 100, 20_000));
         let settings = Settings::new(Rate::per_second(1 << 30), None, None, Some(30_000)).unwrap();
         assert!(!good.is_cut_off(&settings));
-        assert!(Row { forgotten_in: 9000, ..good }.is_cut_off(&settings));
+        assert!(NodeRow { forgotten_in: 9000, ..good }.is_cut_off(&settings));
         for entry in ["", "1 2", "1 x h 3 4", "1 2 h 3 -4", "1 2 h 3 99999999999"] {
             assert_eq!(row(entry), None, "{entry}");
         }

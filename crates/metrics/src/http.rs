@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::address::Listener;
+use crate::endpoint::Listener;
 use crate::peer::{Audience, Peer};
 
 /// A request that is not there whole after this time is not waited for, nor is a reply that is not taken by then.

@@ -30,7 +30,7 @@ pub struct ClassMetrics {
     /// Bytes that passed of those that may pass in all.
     used: u64,
     fleet: Option<Fleet>,
-    held: Held,
+    held: ProcessCounts,
 }
 
 /// What a class has of a budget that it shares with those of other machines.
@@ -56,7 +56,7 @@ impl Fleet {
 
 /// Processes of a class, by whether they are held to its thresholds.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Held {
+pub struct ProcessCounts {
     /// How many are.
     pub limited: u64,
     /// How many are not.
@@ -68,7 +68,7 @@ pub struct Held {
 impl ClassMetrics {
     /// Reads a class's meters; `held` tells of its processes.
     #[must_use]
-    pub fn of(name: &str, class: &Class, held: Held) -> Self {
+    pub fn of(name: &str, class: &Class, held: ProcessCounts) -> Self {
         Self {
             name: label(name).into_owned(),
             limits: class.limits(),

@@ -6,7 +6,7 @@ use anyhow::{Context, anyhow, bail};
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args as ClapArgs, Subcommand};
 use discnice_escape::Foreign;
-use discnice_fleet::table::{Row, Table};
+use discnice_fleet::table::{NodeRow, Table};
 use discnice_fleet::{Address, Fault, Link, Settings};
 use discnice_sys::time;
 use discnice_units::Rate;
@@ -145,7 +145,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn of(row: &Row, settings: &Settings) -> Self {
+    fn of(row: &NodeRow, settings: &Settings) -> Self {
         Self {
             name: row.name.clone(),
             has: row.has.saturating_add(settings.floor.get()),

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Args;
-use discnice_metrics::{Address, Audience, ClassMetrics, Held, Listener, serve, text};
+use discnice_metrics::{Audience, ClassMetrics, Endpoint, Listener, ProcessCounts, serve, text};
 
 use super::member_report;
 use crate::classes::{self, MappedClass};
@@ -23,7 +23,7 @@ pub struct Metrics {
     /// Serve them here until stopped: a port of this machine, an address with a port, or the
     /// path of a socket
     #[arg(long, value_name = "ADDR", allow_hyphen_values = true)]
-    listen: Option<Address>,
+    listen: Option<Endpoint>,
     /// Answer other users, and other machines if the address is not local; without it, only processes of this user are
     /// answered
     #[arg(long, requires = "listen")]
@@ -35,8 +35,8 @@ impl Metrics {
     pub fn run(self) -> anyhow::Result<ExitCode> {
         match self.listen {
             None => output::metrics(&current()?)?,
-            Some(address) => {
-                let listener = Listener::bind(&address)?;
+            Some(endpoint) => {
+                let listener = Listener::bind(&endpoint)?;
                 // Classes that cannot be listed now may be listed the next time.
                 let metrics = || {
                     current().unwrap_or_else(|error| {
@@ -61,7 +61,7 @@ fn current() -> anyhow::Result<String> {
 }
 
 fn of(found: &MappedClass) -> ClassMetrics {
-    let mut held = Held::default();
+    let mut held = ProcessCounts::default();
     for running in Running::all(found) {
         if member_report::escape(&running).is_some() {
             held.escaped += 1;

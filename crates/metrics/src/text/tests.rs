@@ -17,7 +17,7 @@ fn sample() -> ClassMetrics {
         counts,
         used: 9,
         fleet: Some(Fleet { allowed: 100, cap: Some(300), lease: 2.5 }),
-        held: Held { limited: 3, escaped: 1, escaped_bytes: 4096 },
+        held: ProcessCounts { limited: 3, escaped: 1, escaped_bytes: 4096 },
     }
 }
 

@@ -8,9 +8,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// An address that a person typed.
+/// An endpoint that a person typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub enum Endpoint {
     /// `9123`, `:9123`, `127.0.0.1:9123`, `[::1]:9123`. Without an address only this machine
     /// reaches it.
     Port(SocketAddr),
@@ -18,7 +18,7 @@ pub enum Address {
     Socket(PathBuf),
 }
 
-impl FromStr for Address {
+impl FromStr for Endpoint {
     type Err = &'static str;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -35,7 +35,7 @@ impl FromStr for Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Port(address) => write!(f, "{address}"),
@@ -44,10 +44,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// The reason why an address cannot be listened at.
+/// The reason why an endpoint cannot be listened at.
 #[derive(Debug)]
 pub struct Unusable {
-    address: Address,
+    endpoint: Endpoint,
     error: io::Error,
 }
 
@@ -57,13 +57,13 @@ impl fmt::Display for Unusable {
             io::ErrorKind::AddrInUse => &"in use",
             _ => &self.error,
         };
-        write!(f, "cannot listen at {}: {why}; choose another", self.address)
+        write!(f, "cannot listen at {}: {why}; choose another", self.endpoint)
     }
 }
 
 impl std::error::Error for Unusable {}
 
-/// Listens at an address.
+/// Listens at an endpoint.
 #[derive(Debug)]
 pub enum Listener {
     /// At a port.
@@ -76,12 +76,12 @@ impl Listener {
     /// Begins to listen.
     ///
     /// # Errors
-    /// The address is in use, or may not be used.
-    pub fn bind(address: &Address) -> Result<Self, Unusable> {
-        let unusable = |error| Unusable { address: address.clone(), error };
-        match address {
-            Address::Port(port) => TcpListener::bind(port).map(Self::Port),
-            Address::Socket(path) => {
+    /// The endpoint is in use, or may not be used.
+    pub fn bind(endpoint: &Endpoint) -> Result<Self, Unusable> {
+        let unusable = |error| Unusable { endpoint: endpoint.clone(), error };
+        match endpoint {
+            Endpoint::Port(port) => TcpListener::bind(port).map(Self::Port),
+            Endpoint::Socket(path) => {
                 remove_abandoned(path);
                 UnixListener::bind(path).map(Self::Socket)
             }
@@ -118,14 +118,14 @@ mod tests {
 
     #[test]
     fn addresses_that_people_type() {
-        let local = |port| Ok(Address::Port(SocketAddr::from(([127, 0, 0, 1], port))));
-        assert_eq!("9123".parse::<Address>(), local(9123));
-        assert_eq!(":9123".parse::<Address>(), local(9123));
-        assert_eq!("127.0.0.1:1".parse::<Address>(), local(1));
-        assert_eq!("[::1]:9".parse::<Address>().unwrap().to_string(), "[::1]:9");
-        assert_eq!("./a".parse::<Address>(), Ok(Address::Socket("./a".into())));
+        let local = |port| Ok(Endpoint::Port(SocketAddr::from(([127, 0, 0, 1], port))));
+        assert_eq!("9123".parse::<Endpoint>(), local(9123));
+        assert_eq!(":9123".parse::<Endpoint>(), local(9123));
+        assert_eq!("127.0.0.1:1".parse::<Endpoint>(), local(1));
+        assert_eq!("[::1]:9".parse::<Endpoint>().unwrap().to_string(), "[::1]:9");
+        assert_eq!("./a".parse::<Endpoint>(), Ok(Endpoint::Socket("./a".into())));
         for wrong in ["", "localhost", "1.2.3.4", "70000", ":x", "::1"] {
-            assert!(wrong.parse::<Address>().is_err(), "{wrong}");
+            assert!(wrong.parse::<Endpoint>().is_err(), "{wrong}");
         }
     }
 
@@ -133,15 +133,15 @@ mod tests {
     fn an_abandoned_socket_is_taken_over_and_others_are_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("socket");
-        let address = Address::Socket(path.clone());
-        let first = Listener::bind(&address).unwrap();
-        let refused = Listener::bind(&address).unwrap_err().to_string();
+        let endpoint = Endpoint::Socket(path.clone());
+        let first = Listener::bind(&endpoint).unwrap();
+        let refused = Listener::bind(&endpoint).unwrap_err().to_string();
         assert!(refused.contains("in use"), "{refused}");
         drop(first);
-        drop(Listener::bind(&address).unwrap());
+        drop(Listener::bind(&endpoint).unwrap());
         std::fs::remove_file(&path).unwrap();
         std::fs::write(&path, "precious").unwrap();
-        assert!(Listener::bind(&address).is_err());
+        assert!(Listener::bind(&endpoint).is_err());
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
 }
