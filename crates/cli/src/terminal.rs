@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use discnice_processes::fork;
-use discnice_progress::control::metric::terminal::Listener;
+use discnice_progress::control::metric::terminal::TerminalReader;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -53,7 +53,7 @@ impl Tap {
     pub fn begin() -> anyhow::Result<Self> {
         let (real, taken) = real()?;
         let told = "--metric terminal: no terminal for the command";
-        let listener = Listener::new().context(told)?;
+        let reader = TerminalReader::new().context(told)?;
         let (ours, theirs) = pair(&real).context(told)?;
         let (copied, open) = pipe_with(PipeFlags::CLOEXEC).context(told)?;
         let open = File::from(open);
@@ -68,7 +68,7 @@ impl Tap {
         // While this copy has the command's end, the command's own end is not the last.
         fork::child(|| {
             fork::close(&theirs);
-            tap.copy(listener);
+            tap.copy(reader);
         })
         .context(told)?;
         drop(open);
@@ -111,7 +111,7 @@ impl Tap {
     }
 
     /// Copies until no process has the command's end any more.
-    fn copy(&self, mut listener: Listener) {
+    fn copy(&self, mut reader: TerminalReader) {
         // Signals of the terminal are the command's; those that end a shell's jobs do not end what the command prints.
         let _ = rustix::process::setsid();
         fork::ignore(&[libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE]);
@@ -129,7 +129,7 @@ impl Tap {
                 Ok(0) | Err(_) => return,
                 Ok(length) => {
                     let printed = printed.get(..length).unwrap_or_default();
-                    listener.hear(printed);
+                    reader.hear(printed);
                     print(&self.real, printed);
                 }
             }

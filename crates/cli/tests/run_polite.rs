@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use discnice_progress::model::superintendent::Resources;
+use discnice_progress::model::superintendent::DeclaredResources;
 use discnice_progress::testpoint::arbiter::Seat;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
@@ -40,7 +40,8 @@ fn hog(scene: &Path) -> Seat {
     let mut options = fs::File::options();
     let seats = options.read(true).write(true).create(true).truncate(false).mode(0o600).open(seats);
     let seat =
-        Seat::take(seats.unwrap(), 100.0, Resources::ALL, Nanos::from_millis(10_000)).unwrap();
+        Seat::take(seats.unwrap(), 100.0, DeclaredResources::ALL, Nanos::from_millis(10_000))
+            .unwrap();
     seat.turn(|| std::ops::ControlFlow::Continue(()));
     seat
 }

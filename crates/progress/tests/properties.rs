@@ -1,6 +1,6 @@
 //! What must hold for any job, however it behaves.
 
-use discnice_progress::model::superintendent::{Resources, State, Thread, next_to_run};
+use discnice_progress::model::superintendent::{DeclaredResources, State, Thread, next_to_run};
 use discnice_progress::model::{Config, Others, Regulator, Targets, Testpoint, Verdict};
 use discnice_units::Nanos;
 use proptest::prelude::*;
@@ -77,7 +77,7 @@ proptest! {
                 },
                 weight: f64::from(weight),
                 usage,
-                resources: Resources(bits),
+                resources: DeclaredResources(bits),
             })
             .collect();
         while let Some(i) = next_to_run(&threads, now, hung) {

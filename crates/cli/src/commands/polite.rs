@@ -7,7 +7,7 @@ use clap::Args;
 use discnice_escape::Foreign;
 use discnice_ledger::policy::{Limits, Resource};
 use discnice_processes::tree::{Process, Tree};
-use discnice_progress::control::{Metric, Options, Outside, Phases, launch, regulate};
+use discnice_progress::control::{Metric, Outside, Phases, RegulatorOptions, launch, regulate};
 use discnice_progress::model::{Config, Setting, settings};
 use discnice_progress::testpoint::{paths, store};
 use discnice_units::Nanos;
@@ -132,7 +132,11 @@ impl PoliteArgs {
     ///
     /// # Errors
     /// A metric's relative path in a directory that is gone.
-    pub fn options(&self, roots: Vec<Process>, circumstances: String) -> anyhow::Result<Options> {
+    pub fn options(
+        &self,
+        roots: Vec<Process>,
+        circumstances: String,
+    ) -> anyhow::Result<RegulatorOptions> {
         let config = self.config()?;
         let metrics = self.metrics.iter().cloned().map(Metric::absolute);
         let mut metrics = metrics.collect::<Result<Vec<_>, _>>()?;
@@ -140,7 +144,7 @@ impl PoliteArgs {
             metrics = Metric::default_set();
         }
         let phases = self.phases.clone().map(Phases::absolute).transpose()?;
-        Ok(Options {
+        Ok(RegulatorOptions {
             roots,
             metrics,
             phases,

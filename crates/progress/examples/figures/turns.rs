@@ -1,7 +1,7 @@
 //! Several jobs on the simulated machine that run one at a time, as a superintendent lets them.
 
 use discnice_progress::model::superintendent::{
-    Resources, State, Thread, next_to_run, usage_at_entry, usage_decay,
+    DeclaredResources, State, Thread, next_to_run, usage_at_entry, usage_decay,
 };
 use discnice_units::Nanos;
 
@@ -43,7 +43,7 @@ pub fn run(members: &mut [Member<'_>], end: f64) {
 }
 
 fn away(weight: f64) -> Thread {
-    Thread { state: State::Away, weight, usage: 0.0, resources: Resources::ALL }
+    Thread { state: State::Away, weight, usage: 0.0, resources: DeclaredResources::ALL }
 }
 
 /// Lets threads wait from the end of their suspension on.

@@ -8,7 +8,7 @@ use discnice_units::Nanos;
 
 use crate::control::job_identity;
 use crate::control::metric::Metric;
-use crate::control::options::Options;
+use crate::control::options::RegulatorOptions;
 use crate::model::Targets;
 use crate::testpoint::clock;
 use crate::testpoint::store::Store;
@@ -31,7 +31,7 @@ pub(crate) struct Kept {
 
 impl Kept {
     /// Creates the targets of a job that was not looked at yet: [`Self::follow`] does that.
-    pub(crate) fn new(options: &Options) -> Self {
+    pub(crate) fn new(options: &RegulatorOptions) -> Self {
         let metrics: Vec<String> = options.metrics.iter().map(Metric::to_string).collect();
         // Without phases as before there were any, so that targets are found again.
         let phases = options.phases.as_ref().map(|phases| format!("\0phase {phases}"));
@@ -108,8 +108,8 @@ mod tests {
     use crate::model::Config;
     use std::process::Command;
 
-    fn options(pid: u32, directory: PathBuf) -> Options {
-        Options {
+    fn options(pid: u32, directory: PathBuf) -> RegulatorOptions {
+        RegulatorOptions {
             roots: vec![Process::find(pid).unwrap()],
             metrics: Metric::default_set(),
             phases: None,

@@ -23,7 +23,7 @@ mod summary;
 mod usage;
 
 pub use metric::{Metric, ParseMetricError};
-pub use options::Options;
+pub use options::RegulatorOptions;
 pub use phase::Phases;
 pub use regulate::{Outside, regulate};
 pub use summary::Summary;

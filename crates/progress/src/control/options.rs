@@ -10,7 +10,7 @@ use crate::model::Config;
 
 /// What to regulate, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RegulatorOptions {
     /// The processes; their descendants belong to the job.
     pub roots: Vec<Process>,
     /// What counts as progress; at least one.

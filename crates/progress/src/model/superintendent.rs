@@ -13,9 +13,9 @@ use discnice_units::Nanos;
 
 /// The resources that a thread uses, one bit each; what the bits mean is the jobs' convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resources(pub u64);
+pub struct DeclaredResources(pub u64);
 
-impl Resources {
+impl DeclaredResources {
     /// Undeclared: shares something with every thread.
     pub const ALL: Self = Self(u64::MAX);
 
@@ -52,7 +52,7 @@ pub struct Thread {
     /// Seconds of permission used lately, decayed.
     pub usage: f64,
     /// What it uses.
-    pub resources: Resources,
+    pub resources: DeclaredResources,
 }
 
 impl Thread {
@@ -85,7 +85,7 @@ pub fn next_to_run(threads: &[Thread], now: Nanos, hung: Nanos) -> Option<usize>
     let mut taken = threads
         .iter()
         .filter(|thread| matches!(thread.state, State::Running(since) if now.minus(since) <= hung))
-        .fold(Resources(0), |sum, thread| sum.and(thread.resources));
+        .fold(DeclaredResources(0), |sum, thread| sum.and(thread.resources));
     let mut waiting: Vec<(f64, Nanos, usize)> = threads
         .iter()
         .enumerate()
@@ -126,7 +126,7 @@ mod tests {
     const HUNG: Nanos = Nanos(10 * Nanos::SECOND.0);
 
     fn thread(state: State, weight: f64, resources: u64) -> Thread {
-        Thread { state, weight, usage: 0.0, resources: Resources(resources) }
+        Thread { state, weight, usage: 0.0, resources: DeclaredResources(resources) }
     }
 
     /// Runs `threads` for `slices` of 100 ms and returns the share of each.

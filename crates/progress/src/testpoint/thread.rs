@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use discnice_units::Nanos;
 
-use crate::model::superintendent::Resources;
+use crate::model::superintendent::DeclaredResources;
 use crate::model::{Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict};
 use crate::testpoint::arbiter::{self, Seat};
 use crate::testpoint::watch::Pose;
@@ -38,12 +38,12 @@ thread_local! {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Wishes {
     weight: u32,
-    resources: Resources,
+    resources: DeclaredResources,
     critical: bool,
 }
 
 impl Wishes {
-    const DEFAULT: Self = Self { weight: 100, resources: Resources::ALL, critical: false };
+    const DEFAULT: Self = Self { weight: 100, resources: DeclaredResources::ALL, critical: false };
 }
 
 //= ms-manners/7.1-priority
@@ -58,7 +58,7 @@ pub fn set_priority(weight: u32) {
 /// jobs. Threads with disjoint bits may run side by side. Zero, like saying nothing, means all
 /// resources.
 pub fn set_resources(bits: u64) {
-    let resources = if bits == 0 { Resources::ALL } else { Resources(bits) };
+    let resources = if bits == 0 { DeclaredResources::ALL } else { DeclaredResources(bits) };
     WISHES.set(Wishes { resources, ..WISHES.get() });
 }
 

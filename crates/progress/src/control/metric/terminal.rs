@@ -19,12 +19,12 @@ static SHOWN: OnceLock<&'static AtomicU64> = OnceLock::new();
 
 /// Reads what the command prints.
 #[derive(Debug)]
-pub struct Listener {
+pub struct TerminalReader {
     bar: Bar,
     shown: &'static AtomicU64,
 }
 
-impl Listener {
+impl TerminalReader {
     /// Makes the memory in which the metric `terminal` of this process and of its copies finds what is heard.
     ///
     /// # Errors

@@ -14,13 +14,13 @@ use rustix::process::Pid;
 use crate::control::false_progress::Claimed;
 use crate::control::kept_targets::{self, Kept};
 use crate::control::metric::Source;
-use crate::control::options::Options;
+use crate::control::options::RegulatorOptions;
 use crate::control::phase::Follower;
 use crate::control::report::Board;
 use crate::control::summary::Summary;
 use crate::control::usage::Used;
 use crate::model::polling::Polling;
-use crate::model::superintendent::Resources;
+use crate::model::superintendent::DeclaredResources;
 use crate::model::{Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict};
 use crate::testpoint::arbiter::{self, Seat};
 use crate::testpoint::clock;
@@ -54,7 +54,7 @@ pub trait Outside {
 //= ms-manners/7.2-unmodified
 /// Regulates until all processes of the job have ended.
 pub fn regulate(
-    options: &Options,
+    options: &RegulatorOptions,
     stopper: &mut dyn Stopper,
     outside: &mut dyn Outside,
 ) -> Summary {
@@ -119,14 +119,18 @@ struct Job<'a> {
 }
 
 impl<'a> Job<'a> {
-    fn new(options: &Options, stopper: &'a mut dyn Stopper, outside: &'a mut dyn Outside) -> Self {
+    fn new(
+        options: &RegulatorOptions,
+        stopper: &'a mut dyn Stopper,
+        outside: &'a mut dyn Outside,
+    ) -> Self {
         let tree = Tree::without(&options.roots, Some(regulator()));
         let first = options.roots.first().copied();
         let reports = options.reports.as_deref().filter(|_| first.is_some());
         let priority = options.priority.or_else(|| outside.priority()).unwrap_or(PRIORITY).max(1);
         let seat = || {
             let table = arbiter::table().ok()?;
-            Seat::take(table, f64::from(priority), Resources::ALL, options.config.hung).ok()
+            Seat::take(table, f64::from(priority), DeclaredResources::ALL, options.config.hung).ok()
         };
         let now = clock::now();
         let process = first.unwrap_or(Process { pid: Pid::INIT, started: 0 });
@@ -195,7 +199,7 @@ impl<'a> Job<'a> {
             self.priority.1 = now;
             self.board.set_priority(now);
             if let Some(seat) = &self.seat {
-                seat.declare(f64::from(now), Resources::ALL);
+                seat.declare(f64::from(now), DeclaredResources::ALL);
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use discnice_units::Nanos;
 
-use crate::model::superintendent::{Resources, State, Thread};
+use crate::model::superintendent::{DeclaredResources, State, Thread};
 
 /// Threads that can take part at once; more go unarbitrated.
 pub const SEATS: usize = 256;
@@ -76,7 +76,7 @@ impl Entry {
             state,
             weight: sane(&self.weight, 1.0),
             usage: sane(&self.usage, 0.0),
-            resources: Resources(self.resources.load(Ordering::Relaxed)),
+            resources: DeclaredResources(self.resources.load(Ordering::Relaxed)),
         }
     }
 }

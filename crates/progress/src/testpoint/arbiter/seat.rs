@@ -13,7 +13,7 @@ use super::layout::{AWAY, Entry, RUNNING, SEATS, WAITING, store};
 use super::map::{Locked, Map};
 use super::process::{can_tell, is_same, start_time};
 use crate::model::superintendent::{
-    Resources, State, Thread, next_to_run, usage_at_entry, usage_decay,
+    DeclaredResources, State, Thread, next_to_run, usage_at_entry, usage_decay,
 };
 use crate::testpoint::clock;
 use crate::testpoint::watch::Usage;
@@ -38,7 +38,12 @@ impl Seat {
     ///
     /// # Errors
     /// As the file system's; `WouldBlock` where all seats are taken or the lock is.
-    pub fn take(file: File, weight: f64, resources: Resources, hung: Nanos) -> io::Result<Self> {
+    pub fn take(
+        file: File,
+        weight: f64,
+        resources: DeclaredResources,
+        hung: Nanos,
+    ) -> io::Result<Self> {
         let map = Map::open(file)?;
         let pid = std::process::id();
         let number = {
@@ -66,7 +71,7 @@ impl Seat {
     }
 
     /// Sets priority and resources from now on: what it used so far counts as much as before.
-    pub fn declare(&self, weight: f64, resources: Resources) {
+    pub fn declare(&self, weight: f64, resources: DeclaredResources) {
         let before = self.entry().read();
         store(&self.entry().usage, before.usage / before.weight * weight);
         store(&self.entry().weight, weight);
