@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CString;
 
-use discnice_interpose::symbols::{Entry, Found, Tables, hash};
+use discnice_interpose::symbols::{DynamicEntry, Found, Tables, hash};
 use libfuzzer_sys::fuzz_target;
 
 /// Kinds of symbols (`STT_FUNC`, `STT_OBJECT`, `STT_GNU_IFUNC`), and whether one is hidden by its version.
@@ -82,7 +82,7 @@ fuzz_target!(|input: (BTreeMap<Vec<u8>, Kind>, Vec<Vec<u8>>, u8, u8, u8)| {
         .map(|part| part.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte)))
         .collect();
     let base = aligned.as_ptr() as usize;
-    let entry = |tag, value| Entry { tag, value };
+    let entry = |tag, value| DynamicEntry { tag, value };
     // The table of names lies at the base: an address that the dynamic linker has relocated.
     let dynamic = [
         entry(5, base),

@@ -24,14 +24,14 @@ struct Debug {
 struct Object {
     base: usize,
     name: *const c_char,
-    dynamic: *const Entry,
+    dynamic: *const DynamicEntry,
     next: *const Object,
 }
 
 /// An entry of a dynamic section, `Elf64_Dyn`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct DynamicEntry {
     /// What it says.
     pub tag: isize,
     /// An address or a number.
@@ -63,7 +63,7 @@ unsafe extern "C" {
     static _r_debug: Debug;
     // The linker's own name for this library's dynamic section.
     #[link_name = "_DYNAMIC"]
-    static OWN: Entry;
+    static OWN: DynamicEntry;
 }
 
 /// The hash of a name in `DT_GNU_HASH`.
@@ -143,13 +143,13 @@ impl Tables {
     ///
     /// # Safety
     /// `dynamic` is the dynamic section of a loaded object, which stays.
-    pub unsafe fn read(base: usize, dynamic: *const Entry) -> Option<Self> {
+    pub unsafe fn read(base: usize, dynamic: *const DynamicEntry) -> Option<Self> {
         let (mut names, mut symbols, mut versions, mut hashes) = (0, 0, 0, 0);
         let mut entry = dynamic;
         // SAFETY: a dynamic section ends with an entry of this tag.
         while unsafe { (*entry).tag } != DT_NULL {
             // SAFETY: as above.
-            let Entry { tag, value } = unsafe { entry.read() };
+            let DynamicEntry { tag, value } = unsafe { entry.read() };
             // glibc has added the base already, except where the section is read-only (the vDSO's).
             let address = if value < base { base + value } else { value };
             match tag {

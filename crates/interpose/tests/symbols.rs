@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use discnice_interpose::symbols::{Entry, Found, Scope, Tables, for_each, hash};
+use discnice_interpose::symbols::{DynamicEntry, Found, Scope, Tables, for_each, hash};
 use discnice_requirements::skip;
 
 const PT_LOAD: u64 = 1;
@@ -81,7 +81,9 @@ impl Image {
     fn tables(&self) -> Option<Tables> {
         let dynamic = self.base() + self.dynamic;
         // SAFETY: the image lies in memory as the file says, and longer than the tables are used.
-        unsafe { Tables::read(self.base(), std::ptr::with_exposed_provenance::<Entry>(dynamic)) }
+        unsafe {
+            Tables::read(self.base(), std::ptr::with_exposed_provenance::<DynamicEntry>(dynamic))
+        }
     }
 
     /// What each name is for a new program, from the whole table of symbols: an address, or something for dlsym.

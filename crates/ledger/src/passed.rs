@@ -9,7 +9,7 @@ use crate::trace::Why;
 /// What decides about calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum By {
+pub enum Decider {
     /// The library, in the program.
     Library = 0,
     /// The supervisor of a seccomp filter.
@@ -18,7 +18,7 @@ pub enum By {
     Watcher = 2,
 }
 
-impl By {
+impl Decider {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Library, Self::Filter, Self::Watcher];
 }
@@ -43,12 +43,12 @@ struct Cell {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Passed {
-    cells: [[Cell; Why::ALL.len()]; By::ALL.len()],
+    cells: [[Cell; Why::ALL.len()]; Decider::ALL.len()],
 }
 
 impl Passed {
     /// Adds calls.
-    pub fn add(&self, by: By, why: Why, count: Count) {
+    pub fn add(&self, by: Decider, why: Why, count: Count) {
         let cell = self.cells.get(by as usize).and_then(|cells| cells.get(why as usize));
         if let Some(cell) = cell {
             cell.calls.fetch_add(count.calls, Ordering::Relaxed);
@@ -58,7 +58,7 @@ impl Passed {
 
     /// Returns what went on for a reason.
     #[must_use]
-    pub fn count(&self, by: By, why: Why) -> Count {
+    pub fn count(&self, by: Decider, why: Why) -> Count {
         let cell = self.cells.get(by as usize).and_then(|cells| cells.get(why as usize));
         cell.map_or(Count::default(), |cell| Count {
             calls: cell.calls.load(Ordering::Relaxed),
@@ -76,7 +76,7 @@ mod tests {
         let cell = || Cell { calls: AtomicU64::new(0), bytes: AtomicU64::new(0) };
         let cells = || core::array::from_fn(|_| cell());
         let passed = Passed { cells: core::array::from_fn(|_| cells()) };
-        let places = || By::ALL.into_iter().flat_map(|by| Why::ALL.map(|why| (by, why)));
+        let places = || Decider::ALL.into_iter().flat_map(|by| Why::ALL.map(|why| (by, why)));
         for (number, (by, why)) in (1..).zip(places()) {
             passed.add(by, why, Count { calls: 1, bytes: number });
             passed.add(by, why, Count { calls: 1, bytes: number });

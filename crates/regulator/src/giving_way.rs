@@ -5,7 +5,7 @@
 //! All that it takes is the totals of the machine and the charges on the board.
 
 use discnice_ledger::Board;
-use discnice_ledger::board::{Totals, Work};
+use discnice_ledger::board::{MachineTotals, Work};
 use discnice_ledger::policy::throttle::INTERVAL;
 use discnice_units::{Bytes, Nanos};
 
@@ -22,7 +22,7 @@ pub trait Witness {
     /// Records on the board what all members have moved by now; returns true if all of it is known.
     fn tell(&mut self) -> bool;
     /// Adds the tasks of no class that wait for disks.
-    fn add_strangers(&mut self, totals: &mut Totals);
+    fn add_strangers(&mut self, totals: &mut MachineTotals);
     /// Returns how many bytes the largest request has that this disk is given; zero if that is not known.
     fn largest_request(&mut self, disk: u64) -> u64;
 }
@@ -35,7 +35,7 @@ impl Witness for Member {
         false
     }
 
-    fn add_strangers(&mut self, _: &mut Totals) {}
+    fn add_strangers(&mut self, _: &mut MachineTotals) {}
 
     fn largest_request(&mut self, _: u64) -> u64 {
         0
@@ -56,7 +56,7 @@ pub fn observe_after<H: Host>(
     let Some(gap) = board.claim_observation_after(now, interval) else { return false };
     let unwritten = if witness.tell() { host.unwritten() } else { None };
     let before = board.charged();
-    let mut totals = Totals::new(host.stalled().unwrap_or_default());
+    let mut totals = MachineTotals::new(host.stalled().unwrap_or_default());
     let told = host.disks(|disk| {
         let work = Work { largest: witness.largest_request(disk.id), ..disk.work };
         totals.add_disk(board, disk.id, disk.physical, (disk.moved, work));

@@ -3,7 +3,7 @@
 use discnice_estimator::System;
 use discnice_ledger::board::{Moved, Work};
 use discnice_ledger::member::Charged;
-use discnice_ledger::passed::By;
+use discnice_ledger::passed::Decider;
 use discnice_ledger::primitive::AtomicU32;
 use discnice_units::Nanos;
 
@@ -93,7 +93,7 @@ pub struct NetworkTraffic {
 /// 5. descriptors are claims: each may be closed or mean another file at any moment.
 pub trait Host: System {
     /// What it is that decides about calls by this host.
-    const BY: By = By::Library;
+    const BY: Decider = Decider::Library;
 
     /// The time, of a clock that stands still while the machine sleeps.
     fn now(&self) -> Nanos;

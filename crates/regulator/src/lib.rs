@@ -57,7 +57,7 @@ pub use giving_way::{Witness, observe, observe_after};
 pub use host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
 pub use linux::Linux;
 pub use mapping::Mapped;
-pub use net::{Flow, Limits, Turn};
+pub use net::{Flow, LimitsVersion, Turn};
 pub use thread::{Due, Outcome, Thread};
 pub use ticket::{Forecast, Ticket};
 pub use write::{Closing, portion as write_back_portion};

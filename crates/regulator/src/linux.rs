@@ -5,7 +5,7 @@ use discnice_ledger::board::{Moved, Work};
 use discnice_ledger::member::Charged;
 use discnice_ledger::policy::throttle;
 use discnice_ledger::primitive::AtomicU32;
-use discnice_sys::pressure::{self, Resource};
+use discnice_sys::pressure::{self, PressureResource};
 use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time, traffic};
 use discnice_units::Nanos;
 
@@ -179,7 +179,7 @@ impl Host for Linux {
     }
 
     fn stalled(&self) -> Option<Nanos> {
-        pressure::of(Resource::Io).map(|io| io.total)
+        pressure::of(PressureResource::Io).map(|io| io.total)
     }
 
     fn unwritten(&self) -> Option<u64> {

@@ -55,9 +55,9 @@ pub enum Turn {
     AskAgain(Nanos),
 }
 
-/// A state of the limits: any change makes a promise of [`Turn::At`] worth asking anew.
+/// A version of the limits: any change makes a promise of [`Turn::At`] worth asking anew.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits(pub u32);
+pub struct LimitsVersion(pub u32);
 
 impl<H: Host> Regulator<'_, H> {
     /// Returns true if traffic within the machine counts.
@@ -72,10 +72,10 @@ impl<H: Host> Regulator<'_, H> {
         self.class.yields()
     }
 
-    /// The limits as they are now.
+    /// The version of the limits now.
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        Limits(self.class.changes().load(Ordering::Acquire))
+    pub fn limits(&self) -> LimitsVersion {
+        LimitsVersion(self.class.changes().load(Ordering::Acquire))
     }
 
     /// The time.
@@ -149,7 +149,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Sleeps until `until`, unless the limits are no longer `seen` or a signal handler runs.
-    pub fn hold(&self, seen: Limits, until: Nanos) -> Woken {
+    pub fn hold(&self, seen: LimitsVersion, until: Nanos) -> Woken {
         let begun = self.host.now();
         let (mut until, mut now) = (until, begun);
         let mut woken = Woken::Due;

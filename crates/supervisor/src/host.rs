@@ -5,7 +5,7 @@ use std::cell::Cell;
 use discnice_estimator::{Counts, Probed, Refusal, System};
 use discnice_ledger::Class;
 use discnice_ledger::member::Charged;
-use discnice_ledger::passed::By;
+use discnice_ledger::passed::Decider;
 use discnice_ledger::primitive::AtomicU32;
 use discnice_regulator::{
     Advice, DiskTraffic, FileStatus, Host, Linux, NetworkTraffic, Regulator, Woken, WriteMode,
@@ -99,7 +99,7 @@ impl Target<'_> {
 }
 
 impl Host for Target<'_> {
-    const BY: By = By::Filter;
+    const BY: Decider = Decider::Filter;
 
     fn now(&self) -> Nanos {
         time::now()

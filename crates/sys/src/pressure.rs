@@ -8,7 +8,7 @@ use crate::lines::{lines, number};
 
 /// What tasks wait for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Resource {
+pub enum PressureResource {
     /// Processors.
     Cpu,
     /// Disks.
@@ -17,7 +17,7 @@ pub enum Resource {
     Memory,
 }
 
-impl Resource {
+impl PressureResource {
     const fn path(self) -> &'static CStr {
         match self {
             Self::Cpu => c"/proc/pressure/cpu",
@@ -38,7 +38,7 @@ pub struct Pressure {
 
 /// How long tasks have waited for this; `None` where the kernel keeps no such account.
 #[must_use]
-pub fn of(resource: Resource) -> Option<Pressure> {
+pub fn of(resource: PressureResource) -> Option<Pressure> {
     let mut found = None;
     lines(resource.path(), |line| found = found.or_else(|| parse(line))).ok()?;
     found

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use discnice_escape::Foreign;
-use discnice_ledger::passed::By;
+use discnice_ledger::passed::Decider;
 use discnice_ledger::trace::Why;
 use discnice_units::Bytes;
 use serde::Serialize;
@@ -49,7 +49,7 @@ pub fn run(class: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
 /// Returns what was counted in a class: of each that decides, the most frequent reasons first.
 fn rows(found: &MappedClass) -> impl Iterator<Item = Row> {
     let name = found.name();
-    By::ALL.into_iter().flat_map(move |by| {
+    Decider::ALL.into_iter().flat_map(move |by| {
         let row = |why| {
             let (count, (key, words)) = (found.class.passed().count(by, why), words(why));
             let (calls, bytes) = (count.calls, count.bytes);
@@ -62,11 +62,11 @@ fn rows(found: &MappedClass) -> impl Iterator<Item = Row> {
     })
 }
 
-const fn title(by: By) -> &'static str {
+const fn title(by: Decider) -> &'static str {
     match by {
-        By::Library => "library",
-        By::Filter => "filter",
-        By::Watcher => "watcher",
+        Decider::Library => "library",
+        Decider::Filter => "filter",
+        Decider::Watcher => "watcher",
     }
 }
 

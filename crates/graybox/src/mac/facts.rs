@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use discnice_sys::pressure::{self, Pressure, Resource};
+use discnice_sys::pressure::{self, Pressure, PressureResource};
 use discnice_units::Nanos;
 
 /// What is known, in bytes.
@@ -38,7 +38,7 @@ pub fn facts() -> Facts {
 
 /// Returns true if tasks wait for memory now; takes some milliseconds if some have of late.
 pub fn pressed() -> bool {
-    is_pressed(|| pressure::of(Resource::Memory))
+    is_pressed(|| pressure::of(PressureResource::Memory))
 }
 
 //= gray-box/4.3.1-only-time
@@ -87,7 +87,7 @@ pub fn machine() -> u64 {
 /// the kernel does not say.
 #[must_use]
 pub fn stalled() -> Option<Nanos> {
-    pressure::of(Resource::Memory).map(|memory| memory.total)
+    pressure::of(PressureResource::Memory).map(|memory| memory.total)
 }
 
 /// Returns the page faults of all processes that had to read, since the machine was started.

@@ -22,7 +22,7 @@ use crate::policy::throttle::Thresholds;
 
 pub use arrivals::Arrivals;
 pub use medium::{Medium, Moved, Work};
-pub use observe::Totals;
+pub use observe::MachineTotals;
 pub use slot::Slot;
 
 use crate::layout::Foreign;

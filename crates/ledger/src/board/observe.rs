@@ -12,7 +12,7 @@ const STALLED_PERCENT: u64 = 20;
 
 /// What the machine says: all that each medium has moved, and for how long tasks have stalled.
 #[derive(Debug, Clone, Default)]
-pub struct Totals {
+pub struct MachineTotals {
     media: [Moved; MEDIA],
     work: [Work; MEDIA],
     stalled: Nanos,
@@ -24,7 +24,7 @@ pub struct Totals {
     namespace: Option<u64>,
 }
 
-impl Totals {
+impl MachineTotals {
     /// Nothing has moved, and tasks have stalled on I/O for so long since the machine started.
     #[must_use]
     pub fn new(stalled: Nanos) -> Self {
@@ -130,7 +130,7 @@ impl Board {
     }
 
     /// Enters an observation that was made `gap` after the last one.
-    pub fn enter(&self, now: Nanos, gap: Nanos, totals: &Totals) {
+    pub fn enter(&self, now: Nanos, gap: Nanos, totals: &MachineTotals) {
         let mut moved = [None; MEDIA];
         for (place, ((new, medium), all)) in
             moved.iter_mut().zip(&self.media).zip(&totals.media).enumerate()

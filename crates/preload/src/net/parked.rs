@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use discnice_interpose::set::Set;
-use discnice_regulator::{Flow, Limits};
+use discnice_regulator::{Flow, LimitsVersion};
 use discnice_sys::{epoll, time};
 use discnice_units::Nanos;
 
@@ -46,7 +46,7 @@ pub fn recently(now: Nanos) -> bool {
 }
 
 /// Parks a flow until `due`, with so many bytes reserved for then.
-pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limits: Limits) {
+pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limits: LimitsVersion) {
     socket.park(flow, due, granted, limits.0);
     LAST.store(time::now().0, Ordering::Relaxed);
     PARKED.insert(fd);
@@ -137,13 +137,13 @@ pub fn release_flow(fd: i32, socket: &Socket, flow: Flow) {
 }
 
 /// Returns true if a parked flow's turn has come: its time has, or the limits have changed.
-pub fn is_due(socket: &Socket, flow: Flow, now: Nanos, limits: Limits) -> bool {
+pub fn is_due(socket: &Socket, flow: Flow, now: Nanos, limits: LimitsVersion) -> bool {
     socket.due(flow) <= now || socket.limits() != limits.0
 }
 
 /// Releases every socket that is due; returns when it is to be called again. Turns that come
 /// shortly after each other share a round, so that the program wakes up once for all of them.
-pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
+pub fn release_due(now: Nanos, limits: LimitsVersion) -> Option<Nanos> {
     if !any() {
         return None;
     }
@@ -161,7 +161,7 @@ pub fn release_due(now: Nanos, limits: Limits) -> Option<Nanos> {
 
 /// Releases every socket that is due now, without sharing rounds; the second value is true if there
 /// was any.
-fn release_all_due(now: Nanos, limits: Limits) -> (Option<Nanos>, bool) {
+fn release_all_due(now: Nanos, limits: LimitsVersion) -> (Option<Nanos>, bool) {
     let (mut next, mut released) = (None, false);
     let mut wait_for = |due: Nanos| next = Some(next.map_or(due, |next: Nanos| next.min(due)));
     PARKED.for_each(|fd| {
@@ -174,7 +174,7 @@ fn release_all_due(now: Nanos, limits: Limits) -> (Option<Nanos>, bool) {
     (next, released)
 }
 
-fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: Limits) -> Option<Nanos> {
+fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: LimitsVersion) -> Option<Nanos> {
     let parked = socket.parked();
     let (mut due, mut next) = (Flows(0), None);
     for flow in [Flow::Up, Flow::Down].into_iter().filter(|flow| parked.contains(*flow)) {
@@ -194,7 +194,7 @@ fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: Limits) -> Option<N
 /// Releases every socket: another program takes this one's place.
 pub fn release_all() {
     if any() {
-        let _ = release_all_due(Nanos(u64::MAX), Limits(0));
+        let _ = release_all_due(Nanos(u64::MAX), LimitsVersion(0));
     }
 }
 

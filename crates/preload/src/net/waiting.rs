@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use discnice_regulator::Limits;
+use discnice_regulator::LimitsVersion;
 use discnice_units::Nanos;
 
 use crate::engine;
@@ -45,6 +45,6 @@ pub fn next_look(next: Option<Nanos>, now: Nanos, end: Option<Nanos>) -> Option<
 }
 
 /// The limits as they are now.
-pub fn limits() -> Limits {
-    engine::regulator().map_or(Limits(0), |regulator| regulator.limits())
+pub fn limits() -> LimitsVersion {
+    engine::regulator().map_or(LimitsVersion(0), |regulator| regulator.limits())
 }

@@ -4,7 +4,7 @@
 //! [`traffic`] reads. What cannot be read counts as zero, except that without `/proc/stat` nothing can be told. A look
 //! costs about a tenth of a millisecond; half of that while the job runs.
 
-use discnice_sys::pressure::{self, Resource};
+use discnice_sys::pressure::{self, PressureResource};
 use discnice_sys::traffic::{self, Disk, Interfaces};
 use discnice_sys::{file, process, procfs};
 use discnice_units::Nanos;
@@ -98,7 +98,11 @@ type Stalls = [f64; 3];
 /// `None` where the kernel keeps no such account.
 fn stalls() -> Option<Stalls> {
     let total = |resource| pressure::of(resource).map(|pressure| pressure.total.as_secs_f64());
-    Some([total(Resource::Cpu)?, total(Resource::Io)?, total(Resource::Memory)?])
+    Some([
+        total(PressureResource::Cpu)?,
+        total(PressureResource::Io)?,
+        total(PressureResource::Memory)?,
+    ])
 }
 
 /// What the job does at a look.

@@ -2,7 +2,7 @@
 
 use discnice_ledger::member::Charged;
 use discnice_ledger::outside::Reason;
-use discnice_ledger::passed::{By, Count};
+use discnice_ledger::passed::{Count, Decider};
 use discnice_ledger::trace::{self, Record, Why};
 use discnice_regulator::{ledger, occupy};
 use discnice_sys::{futex, time};
@@ -32,7 +32,7 @@ impl Watched {
             held.add_escaped(Bytes::new(bytes));
         }
         self.class.watcher().note_charged(self.holding.charged_mechanism(), Bytes::new(bytes));
-        self.class.passed().add(By::Watcher, Why::Account, Count { calls: 1, bytes });
+        self.class.passed().add(Decider::Watcher, Why::Account, Count { calls: 1, bytes });
         let waiting = || process::waiting_threads(id);
         let occupies =
             self.helpers.board.is_some_and(|board| occupy(self.class, board, now, new, waiting));
@@ -49,7 +49,7 @@ impl Watched {
     pub(crate) fn charge_traffic(&mut self, now: Nanos, moved: [u64; 2]) {
         let paid_at = ledger::charge_traffic(self.class, now, moved);
         let bytes = moved[0].saturating_add(moved[1]);
-        self.class.passed().add(By::Watcher, Why::Turn, Count { calls: 1, bytes });
+        self.class.passed().add(Decider::Watcher, Why::Turn, Count { calls: 1, bytes });
         self.has_traffic = true;
         self.schedule.note_traffic_debt(paid_at);
         if self.class.is_traced() {

@@ -6,7 +6,7 @@
 //! not.
 
 use discnice_ledger::Board;
-use discnice_ledger::board::Totals;
+use discnice_ledger::board::MachineTotals;
 use discnice_regulator::{Linux, Witness, observe_after};
 use discnice_sys::time;
 use discnice_units::Nanos;
@@ -99,7 +99,7 @@ impl<W: AsMut<Watch>> Witness for Sight<'_, W> {
         known
     }
 
-    fn add_strangers(&mut self, totals: &mut Totals) {
+    fn add_strangers(&mut self, totals: &mut MachineTotals) {
         let Self { watches, board, strangers, .. } = self;
         let is_member = |id| watches.iter_mut().any(|each| each.as_mut().has(id));
         strangers.look(time::now(), is_member, |disks| totals.add_stranger(board, disks));

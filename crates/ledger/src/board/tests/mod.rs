@@ -65,7 +65,7 @@ impl Machine {
 
     fn observe(&self) {
         if let Some(gap) = self.board.claim_observation(self.now) {
-            let mut totals = Totals::new(Nanos(0));
+            let mut totals = MachineTotals::new(Nanos(0));
             for (id, moved) in [(DISK, self.disks[0]), (OTHER_DISK, self.disks[1])] {
                 totals.add_disk(self.board, id, true, (moved, Work::default()));
             }
@@ -227,7 +227,7 @@ fn paths_of_a_disk_count_together() {
         machine.disks[0].inward += 50 << 20;
         machine.board.publish(class, machine.now);
         if let Some(gap) = machine.board.claim_observation(machine.now) {
-            let mut totals = Totals::new(Nanos(0));
+            let mut totals = MachineTotals::new(Nanos(0));
             for moved in machine.disks {
                 totals.add_disk(machine.board, DISK, true, (moved, Work::default()));
             }

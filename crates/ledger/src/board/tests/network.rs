@@ -3,7 +3,7 @@
 use discnice_units::{Bytes, Nanos, Rate};
 
 use super::Machine;
-use crate::board::{Moved, Totals};
+use crate::board::{MachineTotals, Moved};
 use crate::layout::Class;
 use crate::policy::throttle::{self, INTERVAL, STALE};
 use crate::policy::{Limits, Resource, Resources, When};
@@ -78,7 +78,7 @@ impl Link {
         let (machine, class) = (&mut self.machine, self.class);
         machine.now = machine.now.plus(INTERVAL);
         let gap = machine.board.claim_observation(machine.now).expect("the last one is old");
-        let mut totals = Totals::new(Nanos(0));
+        let mut totals = MachineTotals::new(Nanos(0));
         totals.set_network(namespace, moved);
         machine.board.enter(machine.now, gap, &totals);
         class.follow(machine.now, machine.board);

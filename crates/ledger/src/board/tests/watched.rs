@@ -3,7 +3,7 @@
 use discnice_units::Nanos;
 
 use super::{DISK, Machine};
-use crate::board::{Moved, Totals, Work};
+use crate::board::{MachineTotals, Moved, Work};
 use crate::layout::Class;
 use crate::policy::Resource;
 
@@ -59,7 +59,7 @@ impl Watched {
         work.in_flight = self.in_flight / size + strangers;
         let claimed = machine.board.claim_observation_after(machine.now, Self::STEP);
         let gap = claimed.expect("no other process looks");
-        let mut totals = Totals::new(Nanos(0));
+        let mut totals = MachineTotals::new(Nanos(0));
         totals.add_disk(machine.board, DISK, true, (machine.disks[0], *work));
         totals.set_exact(Moved::default(), 0);
         (0..strangers).for_each(|_| totals.add_stranger(machine.board, None));

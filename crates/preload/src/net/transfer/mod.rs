@@ -5,7 +5,7 @@ mod turns;
 use core::ffi::c_int;
 
 use discnice_ledger::trace::Why;
-use discnice_regulator::{Flow, Limits, Linux, Regulator, Turn};
+use discnice_regulator::{Flow, LimitsVersion, Linux, Regulator, Turn};
 use discnice_sys::Errno;
 
 use crate::engine;
@@ -144,7 +144,7 @@ struct Session<'a> {
     call: &'a Call,
     regulator: Regulator<'static, Linux>,
     socket: &'static Socket,
-    limits: Limits,
+    limits: LimitsVersion,
     is_connection: bool,
     cuts: bool,
 }
