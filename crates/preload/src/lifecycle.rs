@@ -7,7 +7,7 @@ use discnice_sys::process;
 
 use crate::environment::Carry;
 use crate::loading::Target;
-use crate::outside::{self, Entry};
+use crate::outside::{self, LibraryEntry};
 use crate::thread::local;
 use crate::{engine, faults, files, mappings, net};
 
@@ -48,7 +48,7 @@ pub fn depart(target: Target) -> Option<Departure> {
         member.set_state(State::Executing);
         class.watcher().announce();
     }
-    let entry = Entry::of(target);
+    let entry = LibraryEntry::of(target);
     let known = id.zip(member).is_some_and(|(id, member)| {
         if entry.escapes() {
             outside::await_notice(class, id, member, Reason::NoLibrary);
@@ -74,7 +74,7 @@ pub fn bear(target: Target) -> Birth {
     let Some(class) = engine::class() else {
         return Birth { carried: Carry::Nothing, bearing: None };
     };
-    let (entry, member) = (Entry::of(target), engine::member(class));
+    let (entry, member) = (LibraryEntry::of(target), engine::member(class));
     let bearing = member.filter(|_| entry.escapes());
     bearing.into_iter().for_each(Member::begin_bearing);
     let known = engine::id().zip(member).is_some_and(|(id, member)| {

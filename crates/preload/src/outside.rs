@@ -21,13 +21,13 @@ const LOOK: Nanos = Nanos(200_000);
 
 /// Says if our library gets into a program that is about to be executed.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct LibraryEntry {
     kind: ProgramKind,
     /// Set if the dynamic linker will find the library.
     reachable: bool,
 }
 
-impl Entry {
+impl LibraryEntry {
     /// Looks at the program, and for the library.
     pub fn of(target: Target) -> Self {
         Self { kind: target.kind(), reachable: environment::is_reachable() }

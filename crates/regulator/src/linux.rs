@@ -6,7 +6,8 @@ use discnice_ledger::member::Charged;
 use discnice_ledger::policy::throttle;
 use discnice_ledger::primitive::AtomicU32;
 use discnice_sys::pressure::{self, PressureResource};
-use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time, traffic};
+use discnice_sys::traffic::{self, TrafficCounters};
+use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time};
 use discnice_units::Nanos;
 
 use crate::host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
@@ -59,9 +60,9 @@ impl Host for Linux {
 
     fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken {
         match futex::wait(word, seen, until) {
-            futex::Woken::Due => Woken::Due,
-            futex::Woken::Changed => Woken::Changed,
-            futex::Woken::Interrupted => Woken::Interrupted,
+            futex::WaitOutcome::Due => Woken::Due,
+            futex::WaitOutcome::Changed => Woken::Changed,
+            futex::WaitOutcome::Interrupted => Woken::Interrupted,
         }
     }
 
@@ -202,7 +203,7 @@ impl Host for Linux {
     }
 }
 
-const fn moved(traffic::Moved { inward, outward }: traffic::Moved) -> Moved {
+const fn moved(TrafficCounters { inward, outward }: TrafficCounters) -> Moved {
     Moved { inward, outward }
 }
 

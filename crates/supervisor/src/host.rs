@@ -130,9 +130,9 @@ impl Host for Target<'_> {
         while !self.abandoned.get() {
             let now = time::now();
             match futex::wait(word, seen, until.min(now.plus(LOOK))) {
-                futex::Woken::Due => {}
-                futex::Woken::Changed => return Woken::Changed,
-                futex::Woken::Interrupted => return Woken::Interrupted,
+                futex::WaitOutcome::Due => {}
+                futex::WaitOutcome::Changed => return Woken::Changed,
+                futex::WaitOutcome::Interrupted => return Woken::Interrupted,
             }
             let now = time::now();
             if now >= until {

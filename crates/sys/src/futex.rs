@@ -8,7 +8,7 @@ use crate::raw::{Errno, call};
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woken {
+pub enum WaitOutcome {
     /// The deadline has come.
     Due,
     /// The word changed, or another thread woke us.
@@ -20,8 +20,8 @@ pub enum Woken {
 /// Sleeps while `*word == expected`, until `deadline` (`CLOCK_MONOTONIC`, absolute).
 ///
 /// The word may lie in memory shared by processes. On a kernel that refuses, which no supported
-/// one does, the wait ends at once as [`Woken::Due`]: rather unregulated than spinning.
-pub fn wait(word: &AtomicU32, expected: u32, deadline: Nanos) -> Woken {
+/// one does, the wait ends at once as [`WaitOutcome::Due`]: rather unregulated than spinning.
+pub fn wait(word: &AtomicU32, expected: u32, deadline: Nanos) -> WaitOutcome {
     let spec = [(deadline.0 / Nanos::SECOND.0) as i64, (deadline.0 % Nanos::SECOND.0) as i64];
     // SAFETY: the kernel reads the word and the timespec, which outlive the call.
     let ended = unsafe {
@@ -36,9 +36,9 @@ pub fn wait(word: &AtomicU32, expected: u32, deadline: Nanos) -> Woken {
         )
     };
     match ended {
-        Err(Errno(libc::EAGAIN)) | Ok(_) => Woken::Changed,
-        Err(Errno::INTR) => Woken::Interrupted,
-        Err(_) => Woken::Due,
+        Err(Errno(libc::EAGAIN)) | Ok(_) => WaitOutcome::Changed,
+        Err(Errno::INTR) => WaitOutcome::Interrupted,
+        Err(_) => WaitOutcome::Due,
     }
 }
 

@@ -26,16 +26,16 @@ const PHYSICAL: [&[u8]; 10] =
 /// alone.
 const SEPARATED: [&[u8]; 7] = [b"nvme", b"mmcblk", b"nbd", b"rbd", b"pmem", LOOP, b"md"];
 const LOOP: &[u8] = b"loop";
-/// Bytes that passed since the machine started.
+/// Bytes or packets that passed since the machine started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Moved {
+pub struct TrafficCounters {
     /// Read, or received.
     pub inward: u64,
     /// Written, or sent.
     pub outward: u64,
 }
 
-impl Moved {
+impl TrafficCounters {
     const fn plus(self, other: Self) -> Self {
         Self {
             inward: self.inward.wrapping_add(other.inward),
@@ -51,7 +51,7 @@ pub struct Disk<'a> {
     pub id: u64,
     name: &'a [u8],
     /// What it moved.
-    pub moved: Moved,
+    pub moved: TrafficCounters,
     /// For how long it had something to do.
     pub busy: Nanos,
     /// Requests that it has done, reads and writes.
@@ -77,7 +77,7 @@ impl<'a> Disk<'a> {
         Some(Self {
             id: major << 32 | minor,
             name,
-            moved: Moved {
+            moved: TrafficCounters {
                 inward: inward.wrapping_mul(SECTOR),
                 outward: outward.wrapping_mul(SECTOR),
             },

@@ -2,7 +2,7 @@
 
 use core::ffi::CStr;
 
-use super::Moved;
+use super::TrafficCounters;
 use crate::file::status_behind;
 use crate::lines::{lines, number};
 use crate::raw::Errno;
@@ -46,9 +46,9 @@ const VIRTUAL: [&[u8]; 30] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Interfaces {
     /// Bytes with their headers.
-    pub bytes: Moved,
+    pub bytes: TrafficCounters,
     /// The packets that they came and went in.
-    pub packets: Moved,
+    pub packets: TrafficCounters,
     /// Number of the network namespace that they are all of; zero if unknown. namespaces(7)
     pub namespace: u64,
 }
@@ -64,8 +64,8 @@ impl Interfaces {
         let received = (fields.next()?, fields.next()?);
         let sent = (fields.nth(6)?, fields.next()?);
         let seen = Self {
-            bytes: Moved { inward: received.0, outward: sent.0 },
-            packets: Moved { inward: received.1, outward: sent.1 },
+            bytes: TrafficCounters { inward: received.0, outward: sent.0 },
+            packets: TrafficCounters { inward: received.1, outward: sent.1 },
             namespace: 0,
         };
         Some((name.trim_ascii_start(), seen))
@@ -149,17 +149,17 @@ mod tests {
     fn a_line_of_interfaces() {
         let line = b"  eth0: 1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0";
         let seen = Interfaces {
-            bytes: Moved { inward: 1000, outward: 2000 },
-            packets: Moved { inward: 1, outward: 2 },
+            bytes: TrafficCounters { inward: 1000, outward: 2000 },
+            packets: TrafficCounters { inward: 1, outward: 2 },
             namespace: 0,
         };
         assert_eq!(Interfaces::parse(line), Some((&b"eth0"[..], seen)));
-        assert_eq!(all(&["lo"]), Moved::default());
+        assert_eq!(all(&["lo"]), TrafficCounters::default());
         assert_eq!(Interfaces::parse(b" face |bytes packets"), None);
     }
 
     /// What interfaces of these names have moved, each 1000 bytes in and 2000 out.
-    fn all(names: &[&str]) -> Moved {
+    fn all(names: &[&str]) -> TrafficCounters {
         let mut seen = Lines::default();
         for name in names {
             seen.add(format!("{name:>6}: 1000 1 0 0 0 0 0 0 2000 2 0 0 0 0 0 0").as_bytes());
@@ -169,8 +169,10 @@ mod tests {
 
     #[test]
     fn what_passes_two_interfaces_counts_once() {
-        let (once, twice) =
-            (Moved { inward: 1000, outward: 2000 }, Moved { inward: 2000, outward: 4000 });
+        let (once, twice) = (
+            TrafficCounters { inward: 1000, outward: 2000 },
+            TrafficCounters { inward: 2000, outward: 4000 },
+        );
         for own in ["enp0s31f6", "wlan0", "wlp2s0", "usb0", "wwan0", "ppp0", "bnep0", "brcm0"] {
             assert_eq!(all(&["lo", "eth0", own]), twice, "{own}");
         }
@@ -209,6 +211,6 @@ mod tests {
 
     #[test]
     fn a_tunnel_counts_where_there_is_nothing_else() {
-        assert_eq!(all(&["lo", "wg0"]), Moved { inward: 1000, outward: 2000 });
+        assert_eq!(all(&["lo", "wg0"]), TrafficCounters { inward: 1000, outward: 2000 });
     }
 }

@@ -49,7 +49,7 @@ fn a_line_of_diskstats() {
     assert_eq!((disk.id, disk.is_physical()), (254 << 32 | 1, false));
     assert_eq!(disk.busy, Nanos::from_millis(1));
     assert_eq!((disk.requests, disk.waited, disk.in_flight), (16, Nanos::from_millis(8), 0));
-    assert_eq!(disk.moved, Moved { inward: 4096 * 512, outward: 1024 * 512 });
+    assert_eq!(disk.moved, TrafficCounters { inward: 4096 * 512, outward: 1024 * 512 });
     assert!(Disk::parse(b"junk").is_none() && Disk::parse(b"").is_none());
 }
 
