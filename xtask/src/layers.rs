@@ -1,4 +1,5 @@
-//! Which crate may use which, and that files of one do not use each other in a circle.
+//! Which crate may use which, that files of one do not use each other in a circle, and that crates which meet call no two types
+//! by one name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::circles::Circles;
 use crate::files::{walk, workspace};
+use crate::type_names::TypeNames;
 
 /// From the bottom up: a crate uses only crates above it in this list.
 const ORDER: &[&str] = &[
@@ -60,7 +62,7 @@ pub fn check() -> anyhow::Result<()> {
     let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let packages = metadata["packages"].as_array().context("no packages")?;
     let mut wrong = Vec::new();
-    let mut circles = Circles::default();
+    let (mut circles, mut types) = (Circles::default(), TypeNames::default());
     for package in packages {
         let name = package["name"].as_str().unwrap_or_default();
         for used in uses(package) {
@@ -69,8 +71,10 @@ pub fn check() -> anyhow::Result<()> {
             }
         }
         circles.read(&workspace()?, folder(package)?)?;
+        types.read(name, folder(package)?)?;
     }
     wrong.extend(circles.offences());
+    wrong.extend(types.offences());
     for (folder, allowed) in MODULES {
         inside(&workspace()?.join(folder), allowed, &mut wrong)?;
     }

@@ -2,8 +2,10 @@
 
 mod book;
 mod circles;
+mod code;
 mod files;
 mod layers;
+mod names;
 mod prose;
 mod references;
 mod requirements;
@@ -11,6 +13,7 @@ mod silence;
 mod size;
 mod spans;
 mod symbols;
+mod type_names;
 mod words;
 
 use std::path::PathBuf;
@@ -19,7 +22,8 @@ use clap::Parser;
 
 #[derive(Debug, Parser)]
 enum Task {
-    /// Dependencies run one way between crates and between files, and what is linked into programs links almost nothing
+    /// Dependencies run one way between crates and between files, what is linked into programs links almost nothing, and
+    /// no crate uses two types of one name
     CheckLayers,
     /// The program is no larger than packages may make it
     CheckSize {

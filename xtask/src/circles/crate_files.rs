@@ -7,9 +7,9 @@ use std::slice;
 
 use anyhow::{Context, bail};
 
-use super::code::code;
 use super::graph::Graph;
-use super::names::{self, Named, Names};
+use crate::code::code;
+use crate::names::{self, Named, Names};
 
 /// How many imports are followed from one name: Rust has no endless ones.
 const IMPORTS: u32 = 16;

@@ -10,11 +10,9 @@
 //! - code that only tests compile;
 //! - methods, fields and what macros of other files name: nothing but the code's own paths is read.
 
-mod code;
 mod crate_files;
 mod graph;
 mod known;
-mod names;
 
 use std::path::Path;
 

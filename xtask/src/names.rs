@@ -1,8 +1,8 @@
-//! The paths in the code of a file: what it imports, what it names, and which modules it declares.
+//! The paths in the code of a file: what it imports, what it names, and which modules and public types it declares.
 
 /// A path and where it stands.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
+pub(crate) struct Named {
     /// Segments as they are written.
     pub path: Vec<String>,
     /// Modules within the file around it.
@@ -11,7 +11,7 @@ pub(super) struct Named {
 
 /// A name that the file brings in.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Import {
+pub(crate) struct Import {
     /// Path that it stands for.
     pub named: Named,
     /// The name by which the file calls it.
@@ -22,17 +22,19 @@ pub(super) struct Import {
 
 /// All of a file.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(crate) struct Names {
     /// What `use` brings in.
     pub imports: Vec<Import>,
     /// Paths of two segments or more.
     pub named: Vec<Named>,
     /// Modules with a file of their own.
     pub modules: Vec<String>,
+    /// Types that are `pub` without bounds.
+    pub types: Vec<String>,
 }
 
 /// Reads the names in code.
-pub(super) fn read(code: &str) -> Names {
+pub(crate) fn read(code: &str) -> Names {
     let mut reader =
         Reader { tokens: tokens(code), at: 0, names: Names::default(), blocks: Vec::new() };
     while reader.at < reader.tokens.len() {
@@ -57,6 +59,11 @@ impl<'a> Reader<'a> {
     fn step(&mut self) {
         match (self.peek(0), self.peek(1), self.peek(2)) {
             ("mod", name, ";") => self.names.modules.push(name.to_owned()),
+            ("struct" | "enum" | "union" | "trait" | "type", name, _)
+                if is_name(name) && self.is_for_all() =>
+            {
+                self.names.types.push(name.to_owned());
+            }
             ("mod", name, "{") => {
                 self.blocks.push(Some(name));
                 self.at += 2;
@@ -77,6 +84,12 @@ impl<'a> Reader<'a> {
             _ => {}
         }
         self.at += 1;
+    }
+
+    /// True if `pub` alone stands before this token.
+    fn is_for_all(&self) -> bool {
+        let before = &self.tokens[..self.at];
+        before.strip_suffix(&["unsafe"]).unwrap_or(before).ends_with(&["pub"])
     }
 
     /// True if `pub` or `pub(…)` stands before this token.
@@ -188,6 +201,13 @@ mod tests {
         assert_eq!(found, ["a = crate::a", "c = crate::a::b", "* = crate::d::*", "pub e = e"]);
         assert_eq!(imports("pub use a::b; fn f(c: u8) -> impl D + use<> {}"), ["pub b = a::b"]);
         assert_eq!(imports("f(pub_crate); use a; g(); use b;"), ["a = a", "b = b"]);
+    }
+
+    #[test]
+    fn types_are_found_that_others_may_use() {
+        let found = read("pub struct A { pub union: u8 } enum B {} pub unsafe trait C { type D; }");
+        assert_eq!(found.types, ["A", "C"]);
+        assert_eq!(read("pub(crate) type E = u8; pub type F<T> = T; pub fn g() {}").types, ["F"]);
     }
 
     #[test]

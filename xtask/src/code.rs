@@ -4,12 +4,12 @@
 const OF_TESTS: &[&str] = &["#[cfg(test", "#[cfg(all(test"];
 
 /// Returns the code of a file that the program or library is built from.
-pub(super) fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     without_tests(&bare(text))
 }
 
 /// Returns the text with a space in place of each comment and each literal.
-fn bare(text: &str) -> String {
+pub(crate) fn bare(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
