@@ -7,7 +7,7 @@ use serde::Deserialize;
 //= rate-windows/3.2-tuning
 /// The thresholds of the throttled state, as far as they are given.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "a section, [busy]")]
 pub struct Busy {
     #[serde(deserialize_with = "rate")]
     high: Option<Rate>,

@@ -14,7 +14,7 @@ use crate::commands::limits::LimitArgs;
 
 /// A rule as a file has it.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "a section that begins with [[rule]]")]
 pub struct Entry {
     pub(super) r#match: Spanned<ProcessConditions>,
     pub(super) class: Option<Spanned<String>>,

@@ -24,6 +24,7 @@ const WHEN: &str = "When";
 /// Limits of a class. Sizes: B, K, M, G, T count in 1024s, kB, MB, GB, TB in 1000s.
 #[derive(Debug, Clone, Default, Args, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(expecting = "a section with a name, such as [class.NAME] and below it disk = \"5M\"")]
 pub struct LimitArgs {
     /// Disk traffic, reads and writes together, for example 5M (MiB/s), 5MB/s or 10% of what `calibrate` measured;
     /// or `unlimited`

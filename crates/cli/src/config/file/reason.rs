@@ -2,19 +2,14 @@
 
 use crate::complaint;
 
-/// What the parser expects, as it says it, and what to write.
-const EXPECTED: [(&str, &str); 8] = [
+/// What the parser expects, as it says it, and what to write. Of our own types it says what to write itself
+/// (`#[serde(expecting = "…")]`).
+const EXPECTED: [(&str, &str); 5] = [
     ("a boolean", "give true or false"),
     ("f64", "give a number"),
     ("a string", "give a text in quotes"),
     ("a sequence", "give a list, such as [\"a\", \"b\"]; a rule begins with [[rule]]"),
     ("a map", "give a section, such as [class.NAME]"),
-    (
-        "struct LimitArgs",
-        "give a section with a name, such as [class.NAME] and below it disk = \"5M\"",
-    ),
-    ("struct Busy", "give a section, [busy]"),
-    ("struct ProcessConditions", "give conditions, such as { exe = \"name\" }"),
 ];
 
 /// The reason for which a part of a file that is no configuration was refused.
@@ -33,8 +28,9 @@ pub(super) fn told(reason: &str) -> String {
         return "it is set twice; remove one".into();
     }
     let expected = reason.strip_prefix("invalid ").and_then(|rest| rest.rsplit_once(", expected "));
-    let known = expected.and_then(|(_, what)| EXPECTED.iter().find(|(one, _)| *one == what));
-    known.map_or(reason, |(_, remedy)| (*remedy).to_owned())
+    let Some((_, what)) = expected else { return reason };
+    let known = EXPECTED.iter().find(|(one, _)| *one == what);
+    known.map_or_else(|| format!("give {what}"), |(_, remedy)| (*remedy).to_owned())
 }
 
 /// `x`, expected one of `a`, `b`: what was probably meant, else all that there are.

@@ -27,7 +27,7 @@ pub struct ProcessConditions(Vec<(Key, Patterns)>);
 
 /// The conditions as a file has them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "conditions, such as { exe = \"name\" }")]
 struct Given {
     #[serde(deserialize_with = "pattern::paths")]
     exe: Option<Patterns>,
