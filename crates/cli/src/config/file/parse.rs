@@ -25,6 +25,9 @@ struct RuleFile {
     rule: Vec<Entry>,
 }
 
+/// Where in a file something is wrong, and what.
+type Wrong = (Range<usize>, String);
+
 impl File {
     /// Parses what stands in the file at `path`.
     ///
@@ -48,58 +51,52 @@ impl File {
     }
 
     pub(in crate::config) fn parse(text: &str, path: &Path) -> anyhow::Result<Self> {
-        let at = |span, why: String| at(text, path, span, &why);
         let mut config: Self = read(text, path)?;
-        for entry in &mut config.rule {
-            entry.check(text, path).map_err(|(span, why)| at(span, why))?;
+        config.check(text, path).map_err(|(span, why)| at(text, path, span, &why))?;
+        Ok(config)
+    }
+
+    /// Refuses what the types of the file allow, and what is wrong nevertheless.
+    fn check(&mut self, text: &str, path: &Path) -> Result<(), Wrong> {
+        for entry in &mut self.rule {
+            entry.check(text, path)?;
         }
-        for name in &config.include {
+        self.check_includes()?;
+        for (name, limits) in &self.class {
+            classes::check_name(name.as_ref().as_ref()).map_err(|why| (name.span(), why))?;
+            check_class(limits.as_ref())
+                .map_err(|why| (limits.span(), format!("class {}: {why}", name.as_ref())))?;
+        }
+        self.check_presets()?;
+        if let Some(limits) = &self.default {
+            check_default(limits.as_ref())
+                .map_err(|why| (limits.span(), format!("default: {why}")))?;
+        }
+        for name in &self.locked {
+            self.lockable(name.as_ref()).map_err(|why| (name.span(), why))?;
+        }
+        self.take_progress()
+    }
+
+    fn check_includes(&self) -> Result<(), Wrong> {
+        for name in &self.include {
             let text = name.as_ref();
             if !text.starts_with('/') && (text.contains('/') || text.is_empty()) {
-                let why = "include: give a name or an absolute path";
-                return Err(at(name.span(), why.to_owned()));
+                return Err((name.span(), "include: give a name or an absolute path".into()));
             }
         }
-        for (name, limits) in &config.class {
-            classes::check_name(name.as_ref().as_ref()).map_err(|why| at(name.span(), why))?;
-            let checked = limits.as_ref().check();
-            checked.map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
-            if let Some(program) = limits.as_ref().program() {
-                check_program(program)
-                    .map_err(|why| at(limits.span(), format!("class {}: {why}", name.as_ref())))?;
-            }
-            if let Some(Err(why)) = limits.as_ref().fleet().map(Address::parse) {
-                return Err(at(limits.span(), format!("class {}: {why}", name.as_ref())));
-            }
-        }
-        config.check_presets(&at)?;
-        if let Some(limits) = &config.default {
-            if limits.as_ref().message().is_some() {
-                let why = "default: only a named class has a message; give it to [class.session]";
-                return Err(at(limits.span(), why.to_owned()));
-            }
-            let checked = limits.as_ref().check();
-            checked.map_err(|why| at(limits.span(), format!("default: {why}")))?;
-            if limits.as_ref().fleet().is_some() {
-                let why = "default: only a named class can share a budget; give it to [class.NAME]";
-                return Err(at(limits.span(), why.to_owned()));
-            }
-            if limits.as_ref().program().is_some() {
-                let why = "default: only a named class can have a policy of your own; give it to [class.NAME]";
-                return Err(at(limits.span(), why.to_owned()));
-            }
-        }
-        for name in &config.locked {
-            config.lockable(name.as_ref()).map_err(|why| at(name.span(), why))?;
-        }
-        for (name, value) in &config.polite {
+        Ok(())
+    }
+
+    /// Takes over what is set of regulation by progress.
+    fn take_progress(&mut self) -> Result<(), Wrong> {
+        for (name, value) in &self.polite {
             let parameter = Parameter::named(name.as_ref())
-                .map_err(|why| at(name.span(), format!("polite: {why}")))?;
-            config.progress.push(Setting { parameter, value: *value.as_ref() });
+                .map_err(|why| (name.span(), format!("polite: {why}")))?;
+            self.progress.push(Setting { parameter, value: *value.as_ref() });
         }
-        settings::apply(&mut discnice_progress::model::Config::default(), &config.progress)
-            .map_err(|why| at(config.blamed(&why), format!("polite: {why}")))?;
-        Ok(config)
+        settings::apply(&mut discnice_progress::model::Config::default(), &self.progress)
+            .map_err(|why| (self.blamed(&why), format!("polite: {why}")))
     }
 
     /// Where the parameter of regulation by progress stands that cannot be used, or the first of all if that has its default.
@@ -110,20 +107,44 @@ impl File {
     }
 
     /// Refuses what is wrong in presets, and in what others count as busy from.
-    fn check_presets(
-        &self,
-        at: &impl Fn(Range<usize>, String) -> anyhow::Error,
-    ) -> anyhow::Result<()> {
+    fn check_presets(&self) -> Result<(), Wrong> {
         if let Some(busy) = &self.busy {
             let checked = busy.as_ref().check();
-            checked.map_err(|why| at(busy.span(), format!("busy: {why}")))?;
+            checked.map_err(|why| (busy.span(), format!("busy: {why}")))?;
         }
         for (name, limits) in &self.preset {
             check_preset(limits.as_ref())
-                .map_err(|why| at(name.span(), format!("preset {}: {why}", name.as_ref())))?;
+                .map_err(|why| (name.span(), format!("preset {}: {why}", name.as_ref())))?;
         }
         Ok(())
     }
+}
+
+/// Refuses what a named class cannot have.
+fn check_class(limits: &LimitArgs) -> Result<(), String> {
+    limits.check().map_err(|why| why.to_string())?;
+    limits.program().map_or(Ok(()), check_program)?;
+    match limits.fleet().map(Address::parse) {
+        Some(Err(why)) => Err(why.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what only a named class can have.
+fn check_default(limits: &LimitArgs) -> Result<(), String> {
+    if limits.message().is_some() {
+        return Err("only a named class has a message; give it to [class.session]".into());
+    }
+    limits.check().map_err(|why| why.to_string())?;
+    if limits.fleet().is_some() {
+        return Err("only a named class can share a budget; give it to [class.NAME]".into());
+    }
+    if limits.program().is_some() {
+        return Err(
+            "only a named class can have a policy of your own; give it to [class.NAME]".into()
+        );
+    }
+    Ok(())
 }
 
 /// Refuses what a kind of jobs cannot have.
