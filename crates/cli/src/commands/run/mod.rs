@@ -107,6 +107,18 @@ impl Run {
         }
         inheritance::survive_limits_of_files();
         let strict = Strictness::of(self.strict)?;
+        let limits = self.checked(strict)?;
+        if self.dry_run {
+            return self.explain(limits, strict);
+        }
+        if !strict.0 {
+            memory::without_memory_execute(self.command.len());
+        }
+        self.start(&limits, strict)
+    }
+
+    /// Returns the limits that are to hold, if the options go together.
+    fn checked(&self, strict: Strictness) -> anyhow::Result<Limits> {
         if strict.0 && self.mechanism == MechanismChoice::Preload {
             bail!(
                 "--strict holds children, too, and --mechanism preload does not; leave out one of them"
@@ -124,16 +136,15 @@ impl Run {
             }
             self.polite.config()?;
         }
-        if self.dry_run {
-            return self.explain(limits, strict);
-        }
-        if !strict.0 {
-            memory::without_memory_execute(self.command.len());
-        }
+        Ok(limits)
+    }
+
+    /// Starts the command, in its class and as what is to be told of it wants.
+    fn start(self, limits: &Limits, strict: Strictness) -> anyhow::Result<ExitCode> {
         let draft = self.report.as_ref().map(Target::draft).transpose()?;
         let asked = self.summary || self.is_live() || draft.is_some() || !self.schedule.is_empty();
         let prepared = match self.is_limited() || asked {
-            true => match self.prepare(&limits, strict) {
+            true => match self.prepare(limits, strict) {
                 Ok(made) => Some(made),
                 Err(unheld) => strict.mind(unheld).map(|()| None)?,
             },
