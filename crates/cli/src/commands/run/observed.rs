@@ -14,7 +14,7 @@ use crate::launch::{self, Ended};
 use crate::live::Live;
 use crate::output::{self, tell};
 use crate::report::{Course, JobRecord, LOOKS, ReportDraft, Waited};
-use crate::schedule::Job;
+use crate::schedule::{Job, Schedule};
 use crate::strict::Strictness;
 use crate::terminal::Tap;
 use crate::used_up::Teller;
@@ -45,60 +45,107 @@ impl Run {
         strict: Strictness,
         tap: Option<Tap>,
     ) -> io::Result<Ended> {
-        let (found, _) = made;
-        let mut family = Family::of(found);
-        let mut course = Course::begin(&family);
-        let mut escapes = Escapes::default();
-        let mut waited = Waited::begin(&family);
-        let (mut looks, mut used_up) = (0u32, Teller::default());
-        let mut live = self.is_live().then(|| Live::begin(&family));
-        let watched = self.summary || live.is_some() || draft.is_some();
-        let (mut schedule, mut job) = (self.schedule.begin(&found, || self.has_own_disk()), None);
+        let mut seen = Observation::begin(self, made.0, draft.is_some());
         let mut look = || {
             tap.iter().for_each(Tap::look);
-            family.look();
-            used_up.look(&family);
-            if let Some(job) = job.get_or_insert_with(|| child_in(found)) {
-                schedule.look(job);
-            }
-            if !watched {
-                return;
-            }
-            waited.look(&family);
-            if let (Some(live), Some(job)) = (&mut live, job.as_ref().and_then(Option::as_ref)) {
-                live.look(job, &family, &waited);
-            }
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(LOOKS) {
-                escapes.look(&family);
-                if draft.is_some() {
-                    course.tick(&family);
-                }
-            }
+            seen.look();
         };
         let child = || {
             tap.iter().for_each(Tap::enter);
             self.execute(Some(made), strict)
         };
         let ended = launch::supervise(child, Some(&mut look))?;
-        course.end();
+        seen.course.end();
         tap.into_iter().for_each(Tap::finish);
-        output::show_live("");
-        schedule.end(&found);
-        family.settle();
-        course.tick(&family);
-        let escaped = escapes.list();
+        seen.settle();
+        self.tell(&seen, draft, ended);
+        Ok(ended)
+    }
+
+    /// Tells what was seen of a command that has ended.
+    fn tell(&self, seen: &Observation, draft: Option<ReportDraft>, ended: Ended) {
+        let Observation { found, course, waited, .. } = seen;
+        let escaped = seen.escapes.list();
         if self.summary && !matches!(ended, Ended::Unstarted(_)) {
-            summary::tell_all(&found, &course, &waited, &escaped);
+            summary::tell_all(found, course, waited, &escaped);
         }
         if let Some(draft) = draft {
-            let record = JobRecord::new(&self.command, &found, &course, &waited, ended, escaped);
+            let record = JobRecord::new(&self.command, found, course, waited, ended, escaped);
             if let Err(error) = draft.finish(&record) {
                 // The command has done its work, which its exit status must say.
                 tell!("discnice: {error:#}");
             }
         }
-        Ok(ended)
+    }
+}
+
+/// What is seen of a command that runs as a child, and what is done when it is time.
+struct Observation {
+    found: MappedClass,
+    family: Family,
+    schedule: Schedule,
+    /// Looked for once the child is there.
+    job: Option<Option<Job>>,
+    used_up: Teller,
+    course: Course,
+    waited: Waited,
+    escapes: Escapes,
+    live: Option<Live>,
+    looks: u32,
+    /// Whether waits and escapes are told of, and whether there is to be a report.
+    is_told: bool,
+    is_reported: bool,
+}
+
+impl Observation {
+    fn begin(run: &Run, found: MappedClass, is_reported: bool) -> Self {
+        let family = Family::of(found);
+        let live = run.is_live().then(|| Live::begin(&family));
+        Self {
+            course: Course::begin(&family),
+            waited: Waited::begin(&family),
+            schedule: run.schedule.begin(&found, || run.has_own_disk()),
+            is_told: run.summary || live.is_some() || is_reported,
+            escapes: Escapes::default(),
+            used_up: Teller::default(),
+            job: None,
+            looks: 0,
+            found,
+            family,
+            live,
+            is_reported,
+        }
+    }
+
+    fn look(&mut self) {
+        self.family.look();
+        self.used_up.look(&self.family);
+        let job = self.job.get_or_insert_with(|| child_in(self.found)).as_ref();
+        if let Some(job) = job {
+            self.schedule.look(job);
+        }
+        if !self.is_told {
+            return;
+        }
+        self.waited.look(&self.family);
+        if let (Some(live), Some(job)) = (&mut self.live, job) {
+            live.look(job, &self.family, &self.waited);
+        }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS) {
+            self.escapes.look(&self.family);
+            if self.is_reported {
+                self.course.tick(&self.family);
+            }
+        }
+    }
+
+    /// Takes account of all that was moved, once the command has ended.
+    fn settle(&mut self) {
+        output::show_live("");
+        self.schedule.end(&self.found);
+        self.family.settle();
+        self.course.tick(&self.family);
     }
 }
 
