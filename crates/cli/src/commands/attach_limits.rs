@@ -59,23 +59,7 @@ pub struct Wanted<'a> {
 /// One line for people: which PID cannot be limited and why. Nothing was changed then.
 pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     let Wanted { pids, limits, schedule, class, background } = *wanted;
-    schedule.check(class)?;
-    let wanted = limits.over(Limits::UNLIMITED)?;
-    own_policy::check_start(class, &wanted)?;
-    let network = network::seen();
-    if let Some(limit) = wanted.beyond(Resources::DISK.and(network)) {
-        bail!("{} does not hold for a running process; leave it out", limit.option());
-    }
-    if let Some(limit) = wanted.beyond(Resources::FROM_OUTSIDE.and(network)) {
-        let limit = limit.option();
-        tell!(
-            "discnice: {limit} holds for large operations only: from outside 512 KiB count as one"
-        );
-    }
-    ensure!(
-        background || !wanted.per_child(),
-        "--per-child needs --background: the daemon makes the classes of the children"
-    );
+    let asked = checked(wanted)?;
     let pinned = pids.iter().map(|&pid| candidate(pid)).collect::<anyhow::Result<Vec<_>>>()?;
     let roots: Vec<Process> = pinned.iter().map(|one| one.process).collect();
     let tree = Tree::new(&roots);
@@ -83,20 +67,7 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
         !tree.contains(getpid()),
         "this command descends from one of the processes and would hold itself; start it elsewhere"
     );
-    let name = class.map_or_else(|| automatic(&pinned), str::to_owned);
-    let (found, origin) = classes::find_or_create(&name)?;
-    let new = origin == Origin::New;
-    if new {
-        found.set_limits(&config::permitted(&name, wanted));
-    } else if !limits.is_empty() {
-        super::class::change(&found, limits)?;
-    }
-    if class.is_some() {
-        fleet::follow(&found, &ConfigFiles::load()?);
-    }
-    if let Some(problem) = fleet::await_lease(&found) {
-        tell!("discnice: {problem}");
-    }
+    let (found, new) = class_for(wanted, asked, &pinned)?;
     if background {
         // The daemon is there before any process is limited: what passes while it starts is not to
         // be paid for.
@@ -119,6 +90,53 @@ pub fn run(wanted: &Wanted<'_>) -> anyhow::Result<ExitCode> {
     let outcome = show_and_keep(schedule.begin(&found, || own), &Job { found, roots });
     release(&found, &pinned);
     outcome.map(|()| ExitCode::SUCCESS)
+}
+
+/// Returns the limits that are asked for, if they can hold for running processes.
+fn checked(wanted: &Wanted<'_>) -> anyhow::Result<Limits> {
+    let Wanted { limits, schedule, class, background, .. } = *wanted;
+    schedule.check(class)?;
+    let asked = limits.over(Limits::UNLIMITED)?;
+    own_policy::check_start(class, &asked)?;
+    let network = network::seen();
+    if let Some(limit) = asked.beyond(Resources::DISK.and(network)) {
+        bail!("{} does not hold for a running process; leave it out", limit.option());
+    }
+    if let Some(limit) = asked.beyond(Resources::FROM_OUTSIDE.and(network)) {
+        let limit = limit.option();
+        tell!(
+            "discnice: {limit} holds for large operations only: from outside 512 KiB count as one"
+        );
+    }
+    ensure!(
+        background || !asked.per_child(),
+        "--per-child needs --background: the daemon makes the classes of the children"
+    );
+    Ok(asked)
+}
+
+/// Finds or makes the class that the processes are to enter, with these limits; whether it is new.
+fn class_for(
+    wanted: &Wanted<'_>,
+    asked: Limits,
+    pinned: &[Pinned],
+) -> anyhow::Result<(MappedClass, bool)> {
+    let Wanted { limits, class, .. } = *wanted;
+    let name = class.map_or_else(|| automatic(pinned), str::to_owned);
+    let (found, origin) = classes::find_or_create(&name)?;
+    let new = origin == Origin::New;
+    if new {
+        found.set_limits(&config::permitted(&name, asked));
+    } else if !limits.is_empty() {
+        super::class::change(&found, limits)?;
+    }
+    if class.is_some() {
+        fleet::follow(&found, &ConfigFiles::load()?);
+    }
+    if let Some(problem) = fleet::await_lease(&found) {
+        tell!("discnice: {problem}");
+    }
+    Ok((found, new))
 }
 
 /// A process that may be limited, and is not yet.
