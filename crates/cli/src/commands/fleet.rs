@@ -187,7 +187,6 @@ impl Budget {
 
     fn print(&self, lines: &mut Lines) {
         let name = self.class.as_deref().unwrap_or("-");
-        let rate = |rate: Option<u64>| Rate::per_second(rate.unwrap_or(1)).to_string();
         let has: u64 = self.nodes.iter().map(|one| one.has).fold(0, u64::saturating_add);
         lines.push(format_args!("{:<24} {}", name, self.address));
         if let Some(share) = &self.here {
@@ -202,10 +201,10 @@ impl Budget {
         lines.push(format_args!(
             "  {} of {} in use by {} of {} machines, {cut_off} of them cut off; floor {}, lease {:.0} s",
             Rate::per_second(has.max(1)),
-            rate(self.cap),
+            rate(self.cap.unwrap_or(1)),
             self.nodes.len(),
             self.nodes_max.unwrap_or(0),
-            rate(self.floor),
+            rate(self.floor.unwrap_or(1)),
             self.lease_seconds.unwrap_or(0.0)
         ));
         if self.learning_seconds > 0.0 {
@@ -214,6 +213,10 @@ impl Budget {
                 self.learning_seconds
             ));
         }
+        self.print_machines(lines);
+    }
+
+    fn print_machines(&self, lines: &mut Lines) {
         if !self.nodes.is_empty() {
             lines.push(format_args!(
                 "  {:<40} {:>12} {:>12} {:>7}",
@@ -222,7 +225,7 @@ impl Budget {
         }
         for machine in &self.nodes {
             let all = self.cap.is_some_and(|cap| machine.wants >= cap);
-            let wants = if all { "all".into() } else { rate(Some(machine.wants)) };
+            let wants = if all { "all".into() } else { rate(machine.wants) };
             let state = if machine.cut_off {
                 format!("  cut off, forgotten in {:.0} s", machine.forgotten_in_seconds)
             } else {
@@ -231,11 +234,15 @@ impl Budget {
             lines.push(format_args!(
                 "  {:<40} {:>12} {wants:>12} {:>7}{state}",
                 Foreign::text(&machine.name),
-                rate(Some(machine.has)),
+                rate(machine.has),
                 machine.weight
             ));
         }
     }
+}
+
+fn rate(bytes: u64) -> String {
+    Rate::per_second(bytes).to_string()
 }
 
 fn status(place: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {
