@@ -14,7 +14,7 @@ SKIPPED = $(CURDIR)/target/skipped
 WAITING = discnice-waiting-tests
 WAITING_PROGRAMS = $(addprefix --test ,$(basename $(notdir $(wildcard tests/waiting/tests/*.rs))))
 
-.PHONY: help book build program demo test test-programs lint style clippy rustdoc locks check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
+.PHONY: help book build program demo test test-programs lint style clippy rustdoc locks fuzz-targets check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -43,7 +43,7 @@ test: program ## All tests that need nothing but this machine
 		END { printf "tests skipped: %d", NR; for (why in times) printf "; %d: %s", times[why], why; print "" }' \
 		$(SKIPPED); exit $$passed
 
-lint: style rustdoc ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
+lint: style fuzz-targets rustdoc ## Formatting, clippy, layers, exported symbols, the program's size, silent tests, words and references of comments and documents, the papers' statements, documentation
 
 # What of it needs the program, or is soon done.
 style: program clippy locks
@@ -67,6 +67,10 @@ locks:
 	for workspace in bindings/python fuzz; do \
 		$(CARGO) metadata --locked --format-version 1 --manifest-path $$workspace/Cargo.toml >/dev/null || exit 1; \
 	done
+
+# A workspace of its own again: its targets must follow what they call.
+fuzz-targets:
+	$(CARGO) check --quiet --locked --no-default-features --manifest-path fuzz/Cargo.toml --target-dir $(TARGET)/fuzz-targets
 
 rustdoc:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --locked --quiet

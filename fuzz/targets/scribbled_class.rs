@@ -43,16 +43,16 @@ fuzz_target!(|data: &[u8]| {
     // SAFETY: the block lives for ever, and every bit pattern is valid.
     let class = unsafe { Class::adopt(start, Class::SIZE, Some(1)) }.expect("the head is ours");
     let now = Nanos(1000 * Nanos::SECOND.0);
-    let window = class.window();
+    let (pace, window) = (class.pace(), class.window());
     assert!(window.0 >= WINDOW.0 / 50 && window.0 <= 60 * Nanos::SECOND.0);
     let meter = class.total();
-    if meter.reserve(window, now, 4096).is_none() {
+    if meter.reserve(pace, now, 4096).is_none() {
         let longest = meter.rate().time_for(64 << 20).0.saturating_add(2 * LONGEST);
-        assert!(meter.retry_at(window, now).minus(now).0 <= longest, "held too long");
+        assert!(meter.retry_at(pace, now).minus(now).0 <= longest, "held too long");
     }
-    meter.settle(window, now, 4096, u64::MAX);
-    meter.credit(window, now, 1);
-    class.direction(Direction::Write).calm_down(window, now);
+    meter.settle(pace, now, 4096, u64::MAX);
+    meter.credit(pace, now, 1);
+    class.direction(Direction::Write).calm_down(pace, now);
     let _ = (class.limits(), class.name(), class.waits(), class.is_calm());
     let _ = class.register(4711, Charged::default(), |_| true);
     class.expect(4712, |_| false);
