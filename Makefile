@@ -4,6 +4,9 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 RELEASE = $(TARGET)/release
+# Tests of the ledger that Miri, which takes hundreds of times as long, runs in seconds.
+MIRI = member:: outside:: places:: path_shares:: token::
+OLDEST_RUST = $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 # What install-program installs: other builds of the program and the library, for packages.
 PROGRAMS ?= $(RELEASE)
 LIBRARIES ?= $(RELEASE)
@@ -14,7 +17,7 @@ SKIPPED = $(CURDIR)/target/skipped
 WAITING = discnice-waiting-tests
 WAITING_PROGRAMS = $(addprefix --test ,$(basename $(notdir $(wildcard tests/waiting/tests/*.rs))))
 
-.PHONY: help book build program demo test test-programs lint style clippy rustdoc locks fuzz-targets check install install-program uninstall packages packages-test cross docs model fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
+.PHONY: help book build program demo test test-programs lint style clippy rustdoc locks fuzz-targets check install install-program uninstall packages packages-test cross docs model miri msrv fuzz rates login-node storm leftovers inject kernels fleet-storm fleet-test fleet-tutorial fleet-metrics fleet-steal nri nri-test podman-test slurm slurm-test
 
 help: ## This list
 	@awk -F ':.*## ' '/^##@ / { print (n++ ? "\n" : "") substr($$0, 5) } \
@@ -81,6 +84,12 @@ check: lint test ## What CI runs
 
 model: ## Model-check the ledger with loom (minutes)
 	RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=target/loom $(CARGO) test --release -p discnice-ledger --lib loom
+
+miri: ## Look for undefined behaviour with Miri where members and the watcher share memory (needs `rustup toolchain install nightly -c miri -c rust-src`; a minute)
+	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation CARGO_TARGET_DIR=target/miri $(CARGO) +nightly miri test --locked --lib -p discnice-ledger -- $(MIRI)
+
+msrv: ## Build everything with the oldest Rust that Cargo.toml allows (needs `rustup toolchain install` with its number; some minutes)
+	CARGO_TARGET_DIR=target/msrv $(CARGO) +$(OLDEST_RUST) check --workspace --all-targets --locked
 
 fuzz: ## Fuzz whatever reads what others wrote, a minute for each target (needs g++)
 	fuzz/run.sh 60
