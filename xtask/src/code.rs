@@ -74,7 +74,8 @@ fn string(text: &str) -> usize {
     text.len()
 }
 
-fn without_tests(code: &str) -> String {
+/// Returns bare text without the items that only tests compile.
+pub(crate) fn without_tests(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     let mut rest = code;
     while let Some(at) = OF_TESTS.iter().filter_map(|mark| rest.find(mark)).min() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use crate::code::{bare, code};
+use crate::code::{bare, without_tests};
 use crate::files::walk;
 use crate::names::{self, Names};
 
@@ -38,7 +38,7 @@ impl TypeNames {
                 continue;
             }
             walk(&place, &["rs"], &mut |file| {
-                let text = fs::read_to_string(file)?;
+                let text = bare(&fs::read_to_string(file)?);
                 types.use_all(&text);
                 if folder == "src" && !is_of_tests(file.strip_prefix(&place)?) {
                     types.define_all(&text);
@@ -80,12 +80,12 @@ impl TypeNames {
 }
 
 impl Types {
-    fn define_all(&mut self, text: &str) {
-        self.defined.extend(names::read(&code(text)).types);
+    fn define_all(&mut self, bare: &str) {
+        self.defined.extend(names::read(&without_tests(bare)).types);
     }
 
-    fn use_all(&mut self, text: &str) {
-        let names = names::read(&bare(text));
+    fn use_all(&mut self, bare: &str) {
+        let names = names::read(bare);
         let imported = names.imports.iter().map(|import| &import.named.path);
         let paths = imported.chain(names.named.iter().map(|named| &named.path));
         self.used.extend(paths.filter_map(|path| foreign(&names, path)));
@@ -122,8 +122,9 @@ mod tests {
         let mut all = TypeNames::default();
         for (name, text) in crates {
             let types = all.0.entry((*name).to_owned()).or_default();
-            types.define_all(text);
-            types.use_all(text);
+            let text = bare(text);
+            types.define_all(&text);
+            types.use_all(&text);
         }
         let told = all.offences();
         told.iter().filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()

@@ -1,6 +1,5 @@
 //! A rule as a file has it.
 
-use std::ops::Range;
 use std::path::Path;
 
 use discnice_ledger::policy::Resources;
@@ -8,7 +7,7 @@ use discnice_watcher::daemon::rules::ProcessConditions;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::place;
+use super::place::{self, Wrong};
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 
@@ -31,7 +30,7 @@ impl Entry {
     ///
     /// # Errors
     /// What is wrong, and where in the text.
-    pub(super) fn check(&mut self, text: &str, path: &Path) -> Result<(), (Range<usize>, String)> {
+    pub(super) fn check(&mut self, text: &str, path: &Path) -> Result<(), Wrong> {
         let (line, _) = place::place(text, self.r#match.span().start);
         self.place = format!("{}:{line}", path.display());
         let wrong = |why: &str| Err((self.r#match.span(), format!("rule: {why}")));

@@ -15,7 +15,7 @@ use super::{File, reason};
 use crate::classes;
 use crate::commands::limits::LimitArgs;
 use crate::config::entry::Entry;
-use crate::config::place::place;
+use crate::config::place::{Wrong, place};
 
 /// A file of rules.
 #[derive(Debug, Default, Deserialize)]
@@ -24,9 +24,6 @@ struct RuleFile {
     #[serde(default)]
     rule: Vec<Entry>,
 }
-
-/// Where in a file something is wrong, and what.
-type Wrong = (Range<usize>, String);
 
 impl File {
     /// Parses what stands in the file at `path`.
