@@ -6,12 +6,14 @@ use std::io;
 use std::ptr::NonNull;
 
 use discnice_ledger::Board;
+use discnice_ledger::layout::VERSION;
+use discnice_ledger::policy::Limits;
 use discnice_sys::block::{Block, BlockId};
 
 use crate::entry::{Entries, Entry};
 use crate::store::{self, Listed};
 
-/// Stands for the board where classes have their names; no user can type it.
+/// What the board's name begins with, among the names of classes; no user can type it.
 const NAME: &str = "@board";
 
 /// A board and where it lies.
@@ -40,17 +42,13 @@ impl MappedBoard {
             return Ok(found);
         }
         let made = Self::create()?;
-        let entry = Entry {
-            block: made.block,
-            nonce: 0,
-            limits: discnice_ledger::policy::Limits::UNLIMITED,
-        };
-        entries.write(NAME, &entry)?;
+        let entry = Entry { block: made.block, nonce: 0, limits: Limits::UNLIMITED };
+        entries.write(&name_in(VERSION), &entry)?;
         Ok(made)
     }
 
     fn find(entries: &Entries) -> Option<Self> {
-        Self::map(entries.read(NAME)?.block)
+        Self::map(entries.read(&name_in(VERSION))?.block)
     }
 
     fn map(id: BlockId) -> Option<Self> {
@@ -71,7 +69,7 @@ impl MappedBoard {
     /// entry of this session leads to them, and they are not among those that classes have `used`.
     pub(crate) fn sweep(old: impl Fn(u64) -> bool, used: &[BlockId]) {
         let Ok(listed) = store::list(Self::SIZE) else { return };
-        let entry = Entries::open().ok().and_then(|entries| entries.read(NAME));
+        let entry = Entries::open().ok().and_then(|entries| entries.read(&name_in(VERSION)));
         let own = entry.map(|entry| entry.block);
         remove_unused(listed.into_iter().filter(|one| is_left(one, own, &old)), used);
     }
@@ -95,6 +93,12 @@ impl MappedBoard {
     }
 }
 
+/// The name of the board of a version, which programs of another one cannot use: if they replaced it, two programs of
+/// different versions that are started in turn would make a board each time.
+fn name_in(version: u32) -> String {
+    format!("{NAME}-{version}")
+}
+
 /// Returns true if no process has the block mapped, nor had one lately, and the entry of this session does not lead to it.
 fn is_left(one: &Listed, own: Option<BlockId>, old: impl Fn(u64) -> bool) -> bool {
     one.attached == Some(false) && old(one.touched) && own != Some(one.id)
@@ -115,6 +119,20 @@ fn remove_unused(blocks: impl Iterator<Item = Listed>, used: &[BlockId]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_board_of_another_version_is_left_in_its_place() {
+        let entries = Entries::open().unwrap();
+        let block = store::create(4096).unwrap().id;
+        let others = Entry { block, nonce: 0, limits: Limits::UNLIMITED };
+        let name = name_in(VERSION - 1);
+        entries.write(&name, &others).unwrap();
+        let own = MappedBoard::find_or_create().unwrap().block;
+        assert_eq!(entries.read(&name).map(|entry| entry.block), Some(block));
+        assert_eq!(MappedBoard::find_or_create().unwrap().block, own);
+        entries.remove(&name, block);
+        store::remove(block).unwrap();
+    }
 
     #[test]
     fn boards_that_no_class_uses_are_removed() {

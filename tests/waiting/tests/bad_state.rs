@@ -52,7 +52,7 @@ const PLACES: &[Place] = &[
     place("discnice", &[RUN, PROGRESS, ADMIT, LIST, STATUS]),
     place("discnice/classes", &[RUN, SHOW, SET, LIST]),
     Place { replaced: true, ..place("discnice/classes/failing-test", &[RUN, SHOW, SET, LIST]) },
-    Place { replaced: true, ..place("discnice/classes/@board", &[RUN, POLITE, STATUS]) },
+    Place { replaced: true, ..place("discnice/classes/@board*", &[RUN, POLITE, STATUS]) },
     place("discnice/library", &[RUN]),
     Place { replaced: true, ..place("discnice/library/*libdiscnice.so", &[RUN]) },
     place("discnice/policyd*lock", &[RUN, STATIC]),
