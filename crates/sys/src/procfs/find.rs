@@ -21,10 +21,13 @@ pub enum Found {
 /// Looks which process has a number, without waiting for one that executes a program.
 #[must_use]
 pub fn find(id: u32) -> Found {
-    if is_executing(id) {
-        return Found::Executing;
+    let mut buffer = [0; 256];
+    match read(id, "statm", &mut buffer) {
+        // All processes have that file, those that have ended, too.
+        None => Found::Nothing,
+        Some(statm) if has_only_stack(statm) => Found::Executing,
+        Some(_) => stat_unguarded(id).map_or(Found::Nothing, Found::Process),
     }
-    stat_unguarded(id).map_or(Found::Nothing, Found::Process)
 }
 
 /// Reads `/proc/PID/stat`, also of a thread; `None` when there is no such process, or it cannot be looked at now

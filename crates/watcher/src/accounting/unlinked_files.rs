@@ -40,9 +40,9 @@ pub(crate) struct UnlinkedFiles {
 }
 
 impl UnlinkedFiles {
-    /// Of a process that has written before it was known.
-    pub(crate) fn begun(id: u32) -> Self {
-        Self { before: dirty(id), ..Self::default() }
+    /// Of a process that had so many bytes in its account as written before it was known.
+    pub(crate) fn begun(id: u32, written: u64) -> Self {
+        Self { seen: written, before: dirty(id), ..Self::default() }
     }
 
     /// How many of the `written` bytes in a process's account are not to be charged yet.
@@ -80,7 +80,9 @@ impl UnlinkedFiles {
 fn dirty(id: u32) -> u64 {
     let mut known = HashSet::new();
     let mut of = |path: &Path| {
-        let found = descriptors::can_write(path)?.then(|| local_files::status(path))??;
+        let is_candidate = descriptors::can_write(path)? && descriptors::is_unlinked(path)?;
+        let found = is_candidate.then(|| local_files::status(path))??;
+        // It may have been removed by one of its names only.
         let wanted = found.is_file() && found.nlink() == 0;
         if !wanted || !known.insert((found.dev(), found.ino())) {
             return None;

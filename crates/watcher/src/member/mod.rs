@@ -85,9 +85,12 @@ impl Watched {
             return None;
         };
         let role = role(class, member.state());
-        let begun = role == Role::Outside && account.own().written > 0;
-        let unlinked =
-            if begun { UnlinkedFiles::begun(pinned.id()) } else { UnlinkedFiles::default() };
+        let unlinked = match account.own().written {
+            written if role == Role::Outside && written > 0 => {
+                UnlinkedFiles::begun(pinned.id(), written)
+            }
+            _ => UnlinkedFiles::default(),
+        };
         let now = time::now();
         let watched = Self {
             class,

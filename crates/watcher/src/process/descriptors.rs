@@ -1,6 +1,7 @@
 //! What another process has open, by its links in `/proc/PID/fd` (proc(5)).
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,13 @@ pub(crate) fn is_tcp(link: &Path) -> Option<bool> {
     Some(name.starts_with(b"TCP"))
 }
 
+/// Whether the name by which a link's file was opened was removed; `None` when it was closed meanwhile. A file of which this
+/// is the whole name looks so, too. Cheaper than the file's status, as no file system is asked.
+pub(crate) fn is_unlinked(link: &Path) -> Option<bool> {
+    // proc_pid_fd(5).
+    fs::read_link(link).ok().map(|target| target.as_os_str().as_bytes().ends_with(b" (deleted)"))
+}
+
 /// Whether a link's descriptor can write; `None` when it was closed meanwhile.
 pub(crate) fn can_write(link: &Path) -> Option<bool> {
     fs::symlink_metadata(link).ok().map(|link| link.mode() & WRITABLE != 0)
@@ -59,6 +67,17 @@ pub(crate) fn socket(link: &Path) -> Option<u64> {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+
+    #[test]
+    fn the_link_tells_if_the_name_was_removed() {
+        let named = tempfile::NamedTempFile::new().unwrap();
+        let number = named.as_file().as_raw_fd();
+        let link = PathBuf::from(format!("/proc/self/fd/{number}"));
+        assert_eq!(is_unlinked(&link), Some(false));
+        let _open = named.into_file();
+        assert_eq!(is_unlinked(&link), Some(true));
+        assert_eq!(is_unlinked(Path::new("/proc/self/fd/-1")), None);
+    }
 
     #[test]
     fn the_link_tells_if_a_descriptor_can_write() {
