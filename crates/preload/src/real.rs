@@ -236,7 +236,7 @@ unsafe fn descriptor_by(real: &Real, stream: *mut c_void) -> c_int {
 /// Defines exported functions that take the place of libc's.
 ///
 /// `fn [pread pread64] (fd: c_int, …) -> isize, real => { … }` defines one function for each name
-/// with the same body, in which `real` is libc's function of that name.
+/// that calls the same body, in which `real` is libc's function of that name.
 ///
 /// With `free by …` before the arrow a call of which one of those two questions of [`crate::free`]
 /// says so goes straight to libc, by a jump where nothing follows; `then …` names what its result
@@ -247,8 +247,27 @@ macro_rules! hooks {
         fn [$($name:ident)+] $arguments:tt $(-> $result:ty)? , $real:ident
         $(, free by $free:ident $asked:tt $(, then $then:path)?)? => $body:block
     )+) => {
-        $( hooks!(@each [$($name)+] [$($doc)+] $arguments [$($result)?] $real
+        $( hooks!(@family [$($name)+] [$($doc)+] $arguments [$($result)?] $real
             [$($free $asked $(, $then)?)?] $body); )+
+    };
+    (@family [$name:ident] $doc:tt $arguments:tt $result:tt $real:ident $free:tt $body:block) => {
+        hooks!(@one $name $doc $arguments $result $real $free $body);
+    };
+    // One body of which there is one copy; its module is called as no file of hooks is.
+    (@family [$name:ident $shared:ident $($more:ident)*] $doc:tt $arguments:tt $result:tt $real:ident $free:tt
+        $body:block) => {
+        hooks!(@shared $shared $arguments $result $real $body);
+        hooks!(@each [$name $shared $($more)*] $shared $doc $arguments $result $free);
+    };
+    (@shared $shared:ident ($($argument:ident : $type:ty),* $(,)?) [$($result:ty)?] $real:ident $body:block) => {
+        mod $shared {
+            use super::*;
+
+            type Signature = unsafe extern "C" fn($($type),*) $(-> $result)?;
+
+            #[inline(never)]
+            pub(super) unsafe fn by($($argument: $type,)* $real: Signature) $(-> $result)? $body
+        }
     };
     (@free $way:ident, $known:ident, $signed:ident, $arguments:tt, []) => {};
     (@free $way:ident, $known:ident, $signed:ident, $arguments:tt, [$free:ident $asked:tt $(, $then:path)?]) => {
@@ -262,9 +281,13 @@ macro_rules! hooks {
     (@first) => { None };
     (@first $argument:ident $($more:ident)*) => { $crate::trace::Argument::number(&$argument) };
     (@each [] $($rest:tt)*) => {};
-    (@each [$name:ident $($more:ident)*] $doc:tt $arguments:tt $result:tt $real:ident $free:tt $body:block) => {
-        hooks!(@one $name $doc $arguments $result $real $free $body);
-        hooks!(@each [$($more)*] $doc $arguments $result $real $free $body);
+    (@each [$name:ident $($more:ident)*] $shared:ident $doc:tt ($($argument:ident : $type:ty),* $(,)?) $result:tt
+        $free:tt) => {
+        hooks!(@one $name $doc ($($argument: $type),*) $result real $free {
+            // SAFETY: the caller's own promise, and libc's function.
+            unsafe { $shared::by($($argument,)* real) }
+        });
+        hooks!(@each [$($more)*] $shared $doc ($($argument: $type),*) $result $free);
     };
     (@one $name:ident [$($doc:literal)+] ($($argument:ident : $type:ty),* $(,)?) [$($result:ty)?] $real:ident
         $free:tt $body:block) => {

@@ -37,7 +37,7 @@ hooks! {
     }
 
     /// _exit(2): no destructor runs.
-    fn [_exit _Exit] (status: c_int), real => {
+    fn [_Exit _exit] (status: c_int), real => {
         lifecycle::leave();
         // SAFETY: the program's own argument.
         unsafe { real(status) }
