@@ -5,7 +5,7 @@ use core::ffi::c_int;
 use discnice_regulator::Advice;
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// posix_fadvise(3).

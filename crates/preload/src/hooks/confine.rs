@@ -4,7 +4,7 @@
 use core::ffi::c_int;
 
 use crate::confinement;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// prctl(2).

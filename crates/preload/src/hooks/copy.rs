@@ -9,7 +9,7 @@ use core::ptr;
 use discnice_sys::{file, memory};
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 /// Counts above these may exceed the largest offset, which lies between them and twice as much:
 /// the kernel refuses such a call as a whole. It adds them to the offset as signed numbers for

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_void};
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// opendir(3): libc opens the directory itself.

@@ -3,8 +3,9 @@
 use core::ffi::{c_char, c_int};
 
 use crate::environment::current;
+use crate::hooks::definition::hooks;
 use crate::loading::Target;
-use crate::real::{hooks, reals};
+use crate::real::reals;
 use crate::{environment, lifecycle};
 
 type Block = *const *const c_char;

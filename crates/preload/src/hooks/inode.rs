@@ -4,7 +4,7 @@
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// stat(2), lstat(2).

@@ -4,7 +4,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 use crate::{calls, faults, mappings};
 
 hooks! {

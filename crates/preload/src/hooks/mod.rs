@@ -10,6 +10,7 @@ mod advice;
 mod close;
 mod confine;
 mod copy;
+mod definition;
 mod directory;
 mod exec;
 mod inode;

@@ -3,7 +3,7 @@
 use core::ffi::{c_char, c_int, c_uint};
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// unlink(2), remove(3).

@@ -8,9 +8,9 @@ use discnice_regulator::Flow;
 use discnice_sys::memory;
 use discnice_sys::socket::Machine;
 
+use crate::hooks::definition::hooks;
 use crate::net::transfer::{Call, message, transfer};
 use crate::net::vector;
-use crate::real::hooks;
 use crate::{files, net};
 
 /// Bytes counted for a message of a size only the kernel knows: what a packet of Ethernet carries.

@@ -2,7 +2,8 @@
 
 use core::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::real::{descriptor, hooks};
+use crate::hooks::definition::hooks;
+use crate::real::descriptor;
 use crate::{calls, files};
 
 /// The descriptor of a stream that was just opened means something new.

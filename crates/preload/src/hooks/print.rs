@@ -4,8 +4,9 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem;
 
+use crate::hooks::definition::hooks;
 use crate::hooks::write::write_whole;
-use crate::real::{hooks, reals};
+use crate::real::reals;
 
 reals! {
     VERSION = c"gnu_get_libc_version";

@@ -5,6 +5,7 @@ use core::ffi::{c_int, c_long, c_void};
 use discnice_regulator::Flow;
 
 use crate::calls::{self, VECTOR};
+use crate::hooks::definition::hooks;
 use crate::hooks::net::{is_pacing, receive_many, send_many};
 use crate::hooks::read::{offset, read_with_flags};
 use crate::hooks::write::write_with_flags;
@@ -12,7 +13,6 @@ use crate::hooks::{advice, copy, exec, memory, numbers};
 use crate::loading::Target;
 use crate::net::pacing;
 use crate::net::transfer::{Call, transfer};
-use crate::real::hooks;
 use crate::{confinement, files};
 
 /// A call on a socket: of sendto(2) and recvfrom(2) the third argument is the size and the fourth

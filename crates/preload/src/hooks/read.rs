@@ -5,8 +5,8 @@ use core::ffi::{c_int, c_void};
 use discnice_regulator::Flow;
 
 use crate::calls::{self, VECTOR};
+use crate::hooks::definition::hooks;
 use crate::net::vector;
-use crate::real::hooks;
 
 /// `RWF_NOWAIT`: the program does not want to wait, so neither do we.
 pub const NOWAIT: c_int = 8;

@@ -5,9 +5,10 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use core::{mem, ptr};
 
 use crate::environment::{current, environ};
+use crate::hooks::definition::hooks;
 use crate::lifecycle::{self, Birth};
 use crate::loading::Target;
-use crate::real::{descriptor, errno, hooks, reals, set_errno};
+use crate::real::{descriptor, errno, reals, set_errno};
 use crate::{engine, environment, files};
 
 type Block = *const *const c_char;

@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_uint};
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// fsync(2), fdatasync(2).

@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_void};
 
 use crate::calls;
-use crate::real::hooks;
+use crate::hooks::definition::hooks;
 
 hooks! {
     /// fts_read(3).

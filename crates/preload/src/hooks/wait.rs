@@ -7,9 +7,9 @@ use discnice_interpose::timeout::{Claim, claimed, from_millis, to_millis, to_pai
 use discnice_sys::epoll::Event;
 use discnice_units::Nanos;
 
+use crate::hooks::definition::hooks;
 use crate::net::waits::Waits;
 use crate::net::{epoll, poll, select, waiting};
-use crate::real::hooks;
 
 /// Parts of a second in a `struct timespec` and in a `struct timeval`.
 const SPEC: u64 = 1_000_000_000;

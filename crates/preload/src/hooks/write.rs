@@ -5,9 +5,9 @@ use core::ffi::{c_int, c_void};
 use discnice_regulator::Flow;
 
 use crate::calls::{self, VECTOR};
+use crate::hooks::definition::hooks;
 use crate::hooks::read::{NOWAIT, offset};
 use crate::net::vector;
-use crate::real::hooks;
 
 /// pwritev2(2), which `call` makes: of so many bytes at an offset.
 pub(super) fn write_with_flags(
