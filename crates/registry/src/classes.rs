@@ -9,7 +9,7 @@ use crate::abandoned::is_abandoned;
 use crate::class::{
     MappedClass, SIZE, Sweep, attach_if, create, is_of_other_version, sweep, sweep_quietly,
 };
-use crate::entry::Entries;
+use crate::entry::{Entries, Entry};
 use crate::{MappedBoard, name, store};
 
 /// Share of commands that look for abandoned classes, one in so many, as the kernel writes a line
@@ -71,10 +71,13 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(MappedClass, Origin)> {
         let _ = MappedBoard::find_or_create();
         entries.lock();
     }
+    let before = entries.as_ref().and_then(|entries| entries.read(name));
     if let Some(found) = find_by(entries.as_ref(), name) {
+        if let (Some(entries), Some(before)) = (&entries, &before) {
+            follow(&found, before, entries);
+        }
         return Ok((found, Origin::Found));
     }
-    let before = entries.as_ref().and_then(|entries| entries.read(name));
     let made = create(name)?;
     let limits = before.as_ref().map_or(Limits::UNLIMITED, |entry| entry.limits);
     if let Some(entries) = &entries {
@@ -86,6 +89,16 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(MappedClass, Origin)> {
     }
     made.class.set_limits(time::now(), &limits);
     Ok((made, Origin::Renewed))
+}
+
+/// Gives a class the limits of its entry, if that leads to another block: a program of another version has set them since,
+/// in a class of its own.
+fn follow(found: &MappedClass, entry: &Entry, entries: &Entries) {
+    if (entry.block, entry.nonce) != (found.block, found.class.nonce()) {
+        found.class.set_limits(time::now(), &entry.limits);
+        found.wake();
+        let _ = entries.write(&found.name(), &found.entry(entry.limits));
+    }
 }
 
 /// All classes of this user, by name. One that was removed is among them while processes are held by it.
@@ -128,6 +141,9 @@ pub fn of_other_versions() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use discnice_ledger::policy::Resource;
+    use discnice_units::Rate;
+
     use super::*;
 
     #[test]
@@ -142,5 +158,22 @@ mod tests {
         assert_eq!(find(&name).unwrap().block, made.block, "without its entry");
         made.remove().unwrap();
         assert!(find(&name).is_none());
+    }
+
+    #[test]
+    fn limits_that_another_version_has_set_since_are_followed() {
+        let name = format!("test-followed-{}", std::process::id());
+        let (made, _) = find_or_create(&name).unwrap();
+        let limits = |rate| Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate));
+        made.set_limits(&limits(5 << 20));
+        let entries = Entries::open().unwrap();
+        let block = store::create(4096).unwrap().id;
+        entries.write(&name, &Entry { block, nonce: 7, limits: limits(3 << 20) }).unwrap();
+        let (again, origin) = find_or_create(&name).unwrap();
+        assert_eq!((again.block, origin), (made.block, Origin::Found));
+        assert_eq!(again.class.limits(), limits(3 << 20));
+        assert_eq!(entries.read(&name).map(|entry| entry.block), Some(made.block));
+        store::remove(block).unwrap();
+        made.remove().unwrap();
     }
 }
