@@ -68,8 +68,8 @@ pub struct Run {
         hide_short_help = true
     )]
     mechanism: MechanismChoice,
-    /// Refuse to start the command if a limit cannot be enforced, and keep it and its children from gaining
-    /// privileges by which they would escape; also set by DISCNICE_STRICT=1, or by `strict = true` in config.toml
+    /// Refuse to start the command if a limit cannot be enforced. Programs that it starts, such as sudo, then cannot
+    /// gain privileges, by which they would escape. Also set by DISCNICE_STRICT=1, or by `strict = true` in config.toml
     #[arg(long, help_heading = "Expert", hide_short_help = true)]
     strict: bool,
     /// Print at the end what was read and written, and how long it waited; DiscNice stays as the parent
