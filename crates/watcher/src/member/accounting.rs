@@ -41,12 +41,9 @@ impl Accounting {
         self.unknown_until = now.plus(tuning::accounting::UNKNOWN_CHILDREN);
     }
 
-    /// Ends that moment if it is over.
-    pub(super) fn end_unknown_children(&mut self, now: Nanos, rest: Rest) {
-        if self.unknown_until > Nanos(0) && now > self.unknown_until {
-            self.unknown_until = Nanos(0);
-            self.account.set_rest(rest);
-        }
+    /// Returns what is to be taken for children's in a state in which `rest` is: in that moment, all that no thread did.
+    pub(super) fn rest_at(&self, now: Nanos, rest: Rest) -> Rest {
+        if now < self.unknown_until { Rest::Children } else { rest }
     }
 
     /// What is to be charged of all that the process moved, without what is dirty in unlinked files

@@ -5,7 +5,7 @@ use discnice_ledger::policy::Resources;
 use discnice_sys::time;
 use discnice_units::Nanos;
 
-use super::role::{Role, rest};
+use super::role::{Role, rest, role};
 use super::{Gone, Watched, mark};
 use crate::accounting::Rest;
 use crate::process;
@@ -76,10 +76,13 @@ impl Watched {
             return Err(if self.pinned.has_ended() { Gone::Ended } else { Gone::Detached });
         };
         self.take_part(state);
-        self.accounting.end_unknown_children(now, rest(self.role, state));
-        let (role, listed) = (self.role, self.member());
+        let (class, listed) = (self.class, self.member());
+        let known = self.accounting.rest_at(time::now(), Rest::Known);
         // One that confines itself after its state was read may have moved all that it will, and have ended, by now.
-        let by_now = || listed.map_or(Rest::Children, |member| rest(role, member.state()));
+        let by_now = || {
+            let state = listed.map(discnice_ledger::Member::state).filter(|_| known == Rest::Known);
+            state.map_or(Rest::Children, |state| rest(role(class, state), state))
+        };
         if self.accounting.account.look(by_now).is_err() || self.pinned.has_ended() {
             return Err(Gone::Ended);
         }

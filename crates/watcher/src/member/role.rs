@@ -86,7 +86,8 @@ impl Watched {
     /// Takes over, or leaves to the library, what the process is charged for in this state.
     pub(super) fn take_part(&mut self, state: State) {
         let (role, reason) = self.part_in(state);
-        self.accounting.account.set_rest(rest(role, state));
+        let rest = self.accounting.rest_at(time::now(), rest(role, state));
+        self.accounting.account.set_rest(rest);
         if (role, reason) != (self.role, self.reason) {
             (self.role, self.reason) = (role, reason);
             self.schedule.look_closely(time::now());

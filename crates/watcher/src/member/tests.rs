@@ -2,7 +2,7 @@
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
@@ -62,6 +62,37 @@ fn the_first_look_tells_a_program_that_it_is_held_from_outside() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(stepped.is_ok() && told == Some(Reason::NoLibrary), "{told:?}: it waits for that");
+}
+
+#[test]
+fn what_children_left_that_were_not_found_yet_is_not_charged_to_an_attached_process() {
+    use std::io::{BufRead, BufReader, Write};
+    let script = "echo; read go; head -c 8388608 /dev/zero > file; echo; read go";
+    let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+    let mut command = Command::new("sh");
+    command.current_dir(&folder).args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut shell = command.spawn().unwrap();
+    let mut lines = BufReader::new(shell.stdout.take().unwrap()).lines();
+    lines.next();
+    let (id, class) = (shell.id(), class());
+    let (slot, member) = class.register(id, Charged::default(), |_| true).unwrap();
+    member.set_state(State::Outside);
+    let pinned = crate::process::pin(id.cast_signed()).unwrap();
+    let watched = Watched::new(pinned, class, (slot, id), Reason::Attached, Helpers::default());
+    let mut watched = watched.unwrap();
+    // On a busy machine the child takes longer than the moment in which it is found.
+    watched.accounting.expect_unknown_children(time::now().plus(Nanos(60 * Nanos::SECOND.0)));
+    shell.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    lines.next();
+    for _ in 0..3 {
+        watched.schedule.look_closely(time::now());
+        watched.step(time::now(), Nanos(0)).unwrap();
+    }
+    let charged = member.books().charged().total();
+    watched.let_go();
+    shell.kill().unwrap();
+    shell.wait().unwrap();
+    assert!(charged < 1 << 20, "{charged} bytes of a child");
 }
 
 /// The child watched in a class of its own, with a hold that tells whether it holds, and holds nothing.

@@ -283,7 +283,7 @@ fn what_came_from_children_is_not_its_own_before_their_classes_were_asked() {
     let class = class();
     class.set_limits(time::now(), &Limits::UNLIMITED.with_per_child(true));
     let pinned = pin(parent.0.0.id().cast_signed()).unwrap();
-    enlist(class, &pinned, Charged::default(), Reason::Attached).unwrap();
+    enlist(class, &pinned, Charged::default(), Reason::PerChild).unwrap();
     let mut watch = Watch::new(class, BlockId::of_segment(1), Helpers::default());
     watch.serve_children();
     watch.step(1, &mut Census::default());
