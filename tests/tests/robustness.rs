@@ -184,6 +184,26 @@ fn shared_memory_removed_while_a_program_runs() {
     });
 }
 
+/// A container's first process reaps what is left to it.
+#[test]
+fn as_the_first_process_it_leaves_no_zombies() {
+    if run(product::as_user("unshare").args(["-Urpf", "--mount-proc", "true"])).status != Some(0) {
+        skip!("no namespaces for ordinary users here");
+    }
+    let script = "for i in 1 2 3; do (sleep 0.1 &); done; sleep 0.5; cat /proc/[0-9]*/stat | grep -c ') Z'; exit 7";
+    let as_first = |script: &str| {
+        let mut command = product::as_user("unshare");
+        command.args(["-Urpf", "--mount-proc"]).arg(product::program());
+        run(command.args(["run", "--summary", "--disk", "50M", "--", "sh", "-c", script]))
+    };
+    let ended = as_first(script);
+    assert_eq!((ended.text().trim(), ended.status), ("0", Some(7)), "{ended:?}");
+    let killed = as_first("kill -9 $$");
+    assert_eq!(killed.status, Some(128 + 9), "{killed:?}");
+    let passed_on = as_first("trap 'exit 5' TERM; kill -TERM 1; while :; do sleep 0.01; done");
+    assert_eq!(passed_on.status, Some(5), "{passed_on:?}");
+}
+
 /// Both are process 1 where they are: the second one takes the slot of the first.
 #[test]
 fn a_process_that_loses_its_slot_to_one_of_another_numbering_is_not_charged_twice() {

@@ -67,14 +67,38 @@ pub fn await_end(child: i32) -> io::Result<c_int> {
     Ok(status)
 }
 
+/// Where this process is the first one of a container (pid_namespaces(7)): goes on in a child of it, so that the first one
+/// can reap all that is left to it, and ends as this one does. Without memory for that it stays the first. Children must not
+/// be ignored (SIGCHLD).
+pub fn leave_first_place() {
+    if std::process::id() != 1 {
+        return;
+    }
+    // SAFETY: this process has one thread, so the child may do everything.
+    let child = unsafe { libc::fork() };
+    if child <= 0 {
+        return;
+    }
+    begin(child);
+    let mut status = 0;
+    // SAFETY: waitpid writes the status.
+    while unsafe { libc::waitpid(-1, &raw mut status, 0) } != child {}
+    // SAFETY: ends this process without running what the child has run.
+    unsafe { libc::_exit(told(status).into()) }
+}
+
+/// The exit status of a process that ended so, as a shell tells it.
+fn told(status: c_int) -> u8 {
+    let signal = (libc::WTERMSIG(status) as u8).saturating_add(128);
+    if libc::WIFSIGNALED(status) { signal } else { libc::WEXITSTATUS(status) as u8 }
+}
+
 /// Waits for the command and returns its exit status, as a shell tells it; `None` in a process that
 /// is not its parent. Takes no memory.
 pub fn status() -> Option<u8> {
     let child = CHILD.load(Ordering::Relaxed);
     let status = if child > 0 { await_end(child).ok()? } else { END.load(Ordering::Relaxed) };
-    let signal = (libc::WTERMSIG(status) as u8).saturating_add(128);
-    let told = if libc::WIFSIGNALED(status) { signal } else { libc::WEXITSTATUS(status) as u8 };
-    (status >= 0).then_some(told)
+    (status >= 0).then(|| told(status))
 }
 
 /// Notes a child that was forked, and passes signals on to it; those of its terminal it gets itself.

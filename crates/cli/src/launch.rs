@@ -217,6 +217,7 @@ pub fn supervise(
     // Where it is ignored, which the command inherits, the kernel keeps no status of a child for us.
     // SAFETY: sets the disposition of a signal.
     let child_ends = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    child::leave_first_place();
     // SAFETY: this process has one thread, so the child may do everything.
     let pid = unsafe { libc::fork() };
     match pid {
