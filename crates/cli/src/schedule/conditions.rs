@@ -8,8 +8,8 @@ use discnice_ledger::policy::{Condition, Conditions};
 use discnice_units::Nanos;
 
 use super::calendar::Civil;
-use super::moment::time_of_day;
 use super::sources::Sources;
+use super::wall_time::time_of_day;
 use crate::complaint;
 use crate::looks::RESTS_PER_LOOK;
 

@@ -10,8 +10,8 @@ use discnice_units::Rate;
 
 use super::calendar::clock;
 use super::job::Job;
-use super::moment::Moment;
 use super::usual::{Guardian, Paced, set_rate};
+use super::wall_time::WallTime;
 use crate::classes::MappedClass;
 use crate::explanation;
 use crate::family::Family;
@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// A job that is to end by a moment.
 #[derive(Debug)]
 pub struct Finish {
-    by: Moment,
+    by: WallTime,
     /// How long before.
     spare: Duration,
     /// No higher rate.
@@ -54,7 +54,7 @@ pub struct Finish {
 
 impl Finish {
     /// `most`: the highest rate; `usual`: the one that is there.
-    pub fn new(found: MappedClass, by: Moment, most: Rate, usual: Rate) -> Self {
+    pub fn new(found: MappedClass, by: WallTime, most: Rate, usual: Rate) -> Self {
         let (now, paced) = (Instant::now(), Paced { set: usual, usual });
         let spare = (by.left() / SPARE).min(SPARE_MOST);
         let (guardian, first, family) = (None, None, Family::of(found));

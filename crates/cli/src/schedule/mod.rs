@@ -16,12 +16,12 @@ mod conditions;
 mod finish;
 mod guardian;
 mod job;
-mod moment;
 mod only;
 mod sources;
 mod told;
 mod until;
 mod usual;
+mod wall_time;
 
 use anyhow::bail;
 use clap::Args;
@@ -34,9 +34,9 @@ use crate::config;
 use ask::Ask;
 use conditions::OnlyWhen;
 use finish::Finish;
-use moment::Moment;
 use only::Only;
 use until::{Then, Until};
+use wall_time::WallTime;
 
 const WHEN: &str = "When";
 
@@ -49,7 +49,7 @@ pub struct ScheduleArgs {
     only_when: Option<OnlyWhen>,
     /// Run until this time, such as 06:00, "2026-11-27 06:00" or +2h; DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
-    until: Option<Moment>,
+    until: Option<WallTime>,
     /// What happens at the time of --until
     #[arg(long, value_enum, value_name = "WHAT", requires = "until", default_value_t, help_heading = WHEN, hide_short_help = true)]
     then: Then,
@@ -57,7 +57,7 @@ pub struct ScheduleArgs {
     /// from a class, a preset or config.toml. How much is left to do is derived from --disk-total, or from the position in
     /// the largest file that the job reads. DiscNice stays as the parent
     #[arg(long, value_name = "TIME", help_heading = WHEN, hide_short_help = true)]
-    finish_by: Option<Moment>,
+    finish_by: Option<WallTime>,
     /// Once --disk-total is used up, ask by a desktop notification whether to allow as much again, lift the bound, or end
     /// the job; DiscNice stays as the parent
     #[arg(long, requires = "disk_total", help_heading = WHEN, hide_short_help = true)]

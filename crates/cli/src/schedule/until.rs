@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 use super::calendar::clock;
 use super::job::Job;
-use super::moment::Moment;
+use super::wall_time::WallTime;
 use crate::output::tell;
 
 /// What happens then.
@@ -23,7 +23,7 @@ pub enum Then {
 #[derive(Debug, Clone, Copy)]
 pub struct Until {
     /// When.
-    pub at: Moment,
+    pub at: WallTime,
     /// What.
     pub then: Then,
     /// Whether it has happened.

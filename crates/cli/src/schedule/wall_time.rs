@@ -1,4 +1,4 @@
-//! Moments as people type them, and as systemd.time(7) has them: `22:00`, `+2h`, `2026-11-27 06:00`.
+//! Times of the wall clock as people type them, and as systemd.time(7) has them: `22:00`, `+2h`, `2026-11-27 06:00`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,11 +10,11 @@ use super::calendar::Civil;
 
 const ACCEPTED: &str = "give a time such as 22:00, \"tomorrow 06:00\", \"2026-11-27 06:00\" or +2h";
 
-/// A moment to come.
+/// A time of the wall clock that is to come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment(SystemTime);
+pub struct WallTime(SystemTime);
 
-impl Moment {
+impl WallTime {
     /// For how long it has yet to come; nothing once it has come.
     pub fn left(self) -> Duration {
         self.left_at(SystemTime::now())
@@ -64,7 +64,7 @@ impl Moment {
     }
 }
 
-impl fmt::Display for Moment {
+impl fmt::Display for WallTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(civil) = Civil::at(self.0) else { return f.write_str("a time to come") };
         let Civil { year, month, day, hour, minute, .. } = civil;
@@ -76,7 +76,7 @@ fn no_time(word: &str) -> String {
     format!("{word:?} is no time; {ACCEPTED}")
 }
 
-impl FromStr for Moment {
+impl FromStr for WallTime {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -135,7 +135,7 @@ mod tests {
             ("2026-11-27T06:00", 18 * HOUR),
             ("2026-11-28", 36 * HOUR),
         ] {
-            let left = Moment::parse(text, noon()).map(|at| at.left_at(noon()).as_secs());
+            let left = WallTime::parse(text, noon()).map(|at| at.left_at(noon()).as_secs());
             assert_eq!(left, Ok(seconds), "{text}");
         }
     }
@@ -159,7 +159,7 @@ mod tests {
             ("2026-2-30-1", "is no time"),
             ("99999-01-01", "is no time"),
         ] {
-            let error = Moment::parse(text, noon()).unwrap_err();
+            let error = WallTime::parse(text, noon()).unwrap_err();
             assert!(error.contains(why) && !error.contains('\n'), "{text:?}: {error}");
         }
     }
