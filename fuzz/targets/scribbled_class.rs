@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use discnice_ledger::member::Charged;
 use discnice_ledger::{Class, Direction};
 use discnice_ledger::policy::pace::WINDOW;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use libfuzzer_sys::fuzz_target;
 
 /// Longest wait for one piece of work: the believable debt, and the queue (`meter`), at the slowest
@@ -42,13 +42,13 @@ fuzz_target!(|data: &[u8]| {
     }
     // SAFETY: the block lives for ever, and every bit pattern is valid.
     let class = unsafe { Class::adopt(start, Class::SIZE, Some(1)) }.expect("the head is ours");
-    let now = Nanos(1000 * Nanos::SECOND.0);
+    let now = Moment(1000 * Nanos::SECOND.0);
     let (pace, window) = (class.pace(), class.window());
     assert!(window.0 >= WINDOW.0 / 50 && window.0 <= 60 * Nanos::SECOND.0);
     let meter = class.total();
     if meter.reserve(pace, now, 4096).is_none() {
         let longest = meter.rate().time_for(64 << 20).0.saturating_add(2 * LONGEST);
-        assert!(meter.retry_at(pace, now).minus(now).0 <= longest, "held too long");
+        assert!(meter.retry_at(pace, now).since(now).0 <= longest, "held too long");
     }
     meter.settle(pace, now, 4096, u64::MAX);
     meter.credit(pace, now, 1);

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use discnice_estimator::blocks::{Pages, read_before_write};
 use discnice_estimator::faults::{Faulted, Sample};
 use discnice_estimator::regions::{FileKey, UpdateRegions};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use libfuzzer_sys::fuzz_target;
 
 static TABLE: UpdateRegions = UpdateRegions::new();
-const NOW: Nanos = Nanos(1000 * Nanos::SECOND.0);
+const NOW: Moment = Moment(1000 * Nanos::SECOND.0);
 /// Steps of one input: each dirties at most five of the table's 32,768 leaves.
 const STEPS: usize = 64;
 

@@ -49,7 +49,7 @@ impl Binding {
             return Some(Self::Memory);
         }
         let limited = class.limited();
-        let ahead = |one: &Resource| class.meter(*one).frontier().minus(now);
+        let ahead = |one: &Resource| class.meter(*one).frontier().since(now);
         let in_force = Resource::ALL.into_iter().filter(|one| limited.contains(*one));
         let Some(longest) = in_force.filter(|one| ahead(one) > Nanos(0)).max_by_key(ahead) else {
             return class.uplink().yielding(now).map(|_| Self::Uplink);

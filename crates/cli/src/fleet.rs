@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use discnice_fleet::fault::{self, report};
 use discnice_ledger::Class;
 use discnice_sys::{futex, time};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 use discnice_watcher::daemon::client::Confirmation;
 use serde::Serialize;
 
@@ -33,11 +33,10 @@ pub(crate) struct Share {
 
 impl Share {
     /// What the class has now; `None` if its budget is its own.
-    pub(crate) fn of(class: &Class, now: Nanos) -> Option<Self> {
+    pub(crate) fn of(class: &Class, now: Moment) -> Option<Self> {
         let fleet = class.fleet();
         let allowed = fleet.allowed(now)?.get();
-        let (_, until) = fleet.lease(now);
-        let lease = until.minus(now);
+        let lease = fleet.lease(now).map_or(Nanos(0), |(_, until)| until.since(now));
         // The last report is of a process that is gone, or has been stopped.
         let is_late = lease == Nanos(0) && fleet.report() == report::LEASED;
         let problem =
@@ -94,7 +93,7 @@ pub(crate) fn await_lease(found: &MappedClass) -> Option<String> {
         ));
     }
     let deadline = Instant::now() + FIRST;
-    let is_leased = || class.fleet().lease(time::now()).1 > Nanos(0);
+    let is_leased = || class.fleet().lease(time::now()).is_some();
     while !is_leased() && fault::told(class.fleet().report()).is_some() && Instant::now() < deadline
     {
         let settled = class.fleet().report();

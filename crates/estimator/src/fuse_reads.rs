@@ -13,7 +13,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::blocks::{PAGE, Pages};
 use crate::readahead::{Cache, ReadAhead, WORDS};
@@ -32,7 +32,7 @@ const REQUEST: u64 = 32;
 /// long.
 const HOLE: u64 = 1 << 14;
 /// Timestamp for cached pages, which, unlike dirty ones, do not expire.
-const ALWAYS: Nanos = Nanos(1);
+const ALWAYS: Moment = Moment(1);
 /// Longest read that is tracked page by page, in pages: 1 GiB.
 const FOLLOWED: u64 = 1 << 18;
 

@@ -1,6 +1,6 @@
 //! What a node wants: as much as it can get while it is held, and a little more than it uses otherwise.
 
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 /// A node that waited for less than one part in so many of the time was not held.
 const WAITED: u64 = 20;
@@ -13,7 +13,7 @@ const ROOM_LEAST: u64 = 256 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
     /// The moment.
-    pub at: Nanos,
+    pub at: Moment,
     /// What its members have moved since the class was made.
     pub moved: Bytes,
     /// How long its members were held since then, in waits that have ended.
@@ -25,7 +25,7 @@ pub struct Done {
 /// Returns true if members were held for some of the time between two moments, or are.
 #[must_use]
 pub const fn was_held(before: &Done, now: &Done) -> bool {
-    let (time, waited) = (now.at.minus(before.at), now.waited.minus(before.waited));
+    let (time, waited) = (now.at.since(before.at), now.waited.minus(before.waited));
     let held = waited.0.saturating_add(now.owed.0);
     held.saturating_mul(WAITED) > time.0
 }
@@ -37,7 +37,7 @@ pub fn wants(before: &Done, now: &Done, most: u64) -> u64 {
         return most;
     }
     let moved = u128::from(now.moved.get().saturating_sub(before.moved.get()));
-    let time = u128::from(now.at.minus(before.at).0);
+    let time = u128::from(now.at.since(before.at).0);
     let used = (moved * u128::from(Nanos::SECOND.0)).checked_div(time).unwrap_or(0);
     let used = u64::try_from(used).unwrap_or(u64::MAX);
     let room = if used == 0 { 0 } else { (used / ROOM).max(ROOM_LEAST) };
@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn a_held_class_wants_all() {
         let second = |at, moved, waited| Done {
-            at: Nanos(at * Nanos::SECOND.0),
+            at: Moment(at * Nanos::SECOND.0),
             moved: Bytes::new(moved),
             waited: Nanos::from_millis(waited),
             owed: Nanos(0),

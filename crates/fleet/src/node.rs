@@ -1,6 +1,6 @@
 //! What a node knows of its lease, and when it calls the server. No clock and no connection: both are given.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::script::{Ask, Granted};
 
@@ -19,17 +19,17 @@ const JITTER: u64 = 10;
 pub struct Node {
     weight: u32,
     /// Bytes a second beyond the floor, and until when.
-    lease: (u64, Nanos),
+    lease: (u64, Moment),
     /// Of the last call.
     sequence: u64,
-    due: Nanos,
+    due: Moment,
 }
 
 impl Node {
     /// Returns a node that has this lease already, in force until then; usually none.
     #[must_use]
-    pub const fn new(weight: u32, lease: (u64, Nanos)) -> Self {
-        Self { weight, lease, sequence: 0, due: Nanos(0) }
+    pub const fn new(weight: u32, lease: (u64, Moment)) -> Self {
+        Self { weight, lease, sequence: 0, due: Moment::FIRST }
     }
 
     /// Changes its part relative to others'.
@@ -39,34 +39,34 @@ impl Node {
 
     /// Bytes a second beyond the floor that it has now.
     #[must_use]
-    pub const fn has(&self, now: Nanos) -> u64 {
+    pub const fn has(&self, now: Moment) -> u64 {
         if now.0 < self.lease.1.0 { self.lease.0 } else { 0 }
     }
 
     /// When its lease ends.
     #[must_use]
-    pub const fn until(&self) -> Nanos {
+    pub const fn until(&self) -> Moment {
         self.lease.1
     }
 
     /// When it is to call.
     #[must_use]
-    pub const fn due(&self) -> Nanos {
+    pub const fn due(&self) -> Moment {
         self.due
     }
 
     /// Calls sooner.
-    pub fn hurry(&mut self, at: Nanos) {
+    pub fn hurry(&mut self, at: Moment) {
         self.due = self.due.min(at);
     }
 
     /// Calls later: what was wrong takes a person to set right.
-    pub fn put_off(&mut self, until: Nanos) {
+    pub fn put_off(&mut self, until: Moment) {
         self.due = self.due.max(until);
     }
 
     /// What it asks for now. Until the call was answered the next one is a second away.
-    pub fn ask(&mut self, now: Nanos, wants: u64) -> Ask {
+    pub fn ask(&mut self, now: Moment, wants: u64) -> Ask {
         // Microseconds since the machine was started: they rise over restarts of the program, too.
         self.sequence = (now.0 / 1000).max(self.sequence + 1);
         self.due = now.plus(RETRY);
@@ -74,14 +74,14 @@ impl Node {
     }
 
     /// What it asks for when it leaves the fleet.
-    pub fn leave(&mut self, now: Nanos) -> Ask {
-        self.lease = (0, Nanos(0));
+    pub fn leave(&mut self, now: Moment) -> Ask {
+        self.lease = (0, Moment::FIRST);
         Ask { weight: 0, wants: 0, ..self.ask(now, 0) }
     }
 
     /// Takes the lease that was granted to a call that was sent at `sent`, unless it is not the last call's.
     /// `chance` spreads the calls of many nodes.
-    pub fn take(&mut self, ask: &Ask, sent: Nanos, granted: &Granted, chance: u64) -> bool {
+    pub fn take(&mut self, ask: &Ask, sent: Moment, granted: &Granted, chance: u64) -> bool {
         if ask.sequence != self.sequence {
             return false;
         }
@@ -113,13 +113,13 @@ mod tests {
         learning: 0,
     };
 
-    const fn at(seconds: u64) -> Nanos {
-        Nanos(seconds * Nanos::SECOND.0)
+    const fn at(seconds: u64) -> Moment {
+        Moment(seconds * Nanos::SECOND.0)
     }
 
     #[test]
     fn a_lease_counts_from_before_the_call() {
-        let mut node = Node::new(100, (0, Nanos(0)));
+        let mut node = Node::new(100, (0, Moment::FIRST));
         let ask = node.ask(at(10), 700);
         assert_eq!((ask.has, ask.wants, ask.weight), (0, 700, 100));
         assert!(node.take(&ask, at(10), &GRANTED, 0));

@@ -11,7 +11,7 @@ use common::model::{Master, Model, SECOND, Way, master, script};
 use common::server::{self, Server};
 use discnice_fleet::Settings;
 use discnice_requirements::skip;
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 use fastrand::Rng;
 
 const MACHINES: usize = 1000;
@@ -94,7 +94,7 @@ impl World {
             if at > end {
                 break;
             }
-            self.model.now = Nanos(at);
+            self.model.now = Moment(at);
             match event {
                 Event::Call(place, planned) if self.planned[place] == planned => self.call(place),
                 Event::Call(..) => {}

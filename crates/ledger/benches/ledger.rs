@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use criterion::{Criterion, criterion_group, criterion_main};
 use discnice_ledger::Class;
 use discnice_ledger::policy::Limits;
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 fn class() -> &'static Class {
     let layout = Layout::from_size_align(Class::SIZE, 4096).expect("a page's alignment");
@@ -22,7 +22,7 @@ fn class() -> &'static Class {
 }
 
 /// A page is reserved and half of it settled; a clock that moves pays for it.
-fn pass(class: &Class, now: &mut Nanos) {
+fn pass(class: &Class, now: &mut Moment) {
     let (pace, meter) = (class.pace(), class.total());
     *now = now.plus(Nanos(100));
     let _ = black_box(meter.reserve(pace, *now, 4096));
@@ -31,7 +31,7 @@ fn pass(class: &Class, now: &mut Nanos) {
 
 fn ledger(criterion: &mut Criterion) {
     let class = class();
-    let mut now = Nanos(1000 * Nanos::SECOND.0);
+    let mut now = Moment(1000 * Nanos::SECOND.0);
     let limits =
         Limits::UNLIMITED.with(discnice_ledger::policy::Resource::Total, Rate::per_second(1 << 40));
     class.set_limits(now, &limits);

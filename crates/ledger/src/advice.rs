@@ -3,7 +3,7 @@
 //! A program of the user is asked by policyd, never by a call. Its answer lies here until it ends, below the class's
 //! thresholds; past the end those hold alone. So a program that hangs, or is killed, costs nothing but its advice.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Rate};
 
 use crate::claim::Claim;
 use crate::policy::Resource;
@@ -45,7 +45,7 @@ impl Health {
 impl Advice {
     /// The most that the answer allows a resource now; unlimited where it says nothing.
     #[must_use]
-    pub fn rate(&self, now: Nanos, resource: Resource) -> Rate {
+    pub fn rate(&self, now: Moment, resource: Resource) -> Rate {
         if now.0 >= self.until.load(Ordering::Acquire) {
             return Rate::UNLIMITED;
         }
@@ -57,13 +57,13 @@ impl Advice {
 
     /// When the answer ends; zero without one.
     #[must_use]
-    pub fn until(&self) -> Nanos {
-        Nanos(self.until.load(Ordering::Relaxed))
+    pub fn until(&self) -> Moment {
+        Moment(self.until.load(Ordering::Relaxed))
     }
 
     /// Takes an answer that has ended away; true for the one that did.
     #[inline]
-    pub(crate) fn expire(&self, now: Nanos) -> bool {
+    pub(crate) fn expire(&self, now: Moment) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         let relaxed = Ordering::Relaxed;
         until != 0
@@ -73,7 +73,7 @@ impl Advice {
 
     /// Writes an answer. One that is stopped in between leaves rates of the old and the new one, each until the earlier
     /// end of both.
-    pub(crate) fn write(&self, rates: &[Rate; Resource::COUNT], until: Nanos) {
+    pub(crate) fn write(&self, rates: &[Rate; Resource::COUNT], until: Moment) {
         self.until.fetch_min(until.0, Ordering::Release);
         for (word, rate) in self.rates.iter().zip(rates) {
             let rate = if rate.is_unlimited() { 0 } else { rate.get() };

@@ -3,7 +3,7 @@
 //! One process holds a lease for the class and writes here how much it allows, and until when. Members need not
 //! hear of its end: a call that takes the slow way looks at the clock, and past the end the class has its floor.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Rate};
 
 use crate::claim::Claim;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -58,7 +58,7 @@ impl Fleet {
 
     /// What the class may do now; `None` outside of a fleet.
     #[must_use]
-    pub fn allowed(&self, now: Nanos) -> Option<Rate> {
+    pub fn allowed(&self, now: Moment) -> Option<Rate> {
         match self.until.load(Ordering::Acquire) {
             0 => None,
             until if now.0 < until => Some(self.leased()),
@@ -71,26 +71,26 @@ impl Fleet {
         Rate::per_second(self.rate.load(Ordering::Relaxed).max(LEAST))
     }
 
-    /// What the lease adds to the floor now, and until when; both zero without one.
+    /// What the lease adds to the floor now, and until when; `None` without one.
     #[must_use]
-    pub fn lease(&self, now: Nanos) -> (u64, Nanos) {
+    pub fn lease(&self, now: Moment) -> Option<(u64, Moment)> {
         let until = self.until.load(Ordering::Acquire);
         if now.0 >= until {
-            return (0, Nanos(0));
+            return None;
         }
-        (self.leased().get().saturating_sub(self.floor().get()), Nanos(until))
+        Some((self.leased().get().saturating_sub(self.floor().get()), Moment(until)))
     }
 
     /// Whether a lease has ended that `rate` may be of.
     #[inline]
-    pub(crate) fn has_ended(&self, now: Nanos, rate: Rate) -> bool {
+    pub(crate) fn has_ended(&self, now: Moment, rate: Rate) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until != 0 && now.0 >= until && rate > self.floor()
     }
 
     /// Writes a lease: `grant` beyond `floor` until `until`. A process that is stopped between the stores leaves what
     /// the old or the new lease allowed: the rate is written before a later end, and after an earlier one.
-    pub(crate) fn write(&self, grant: u64, floor: u64, until: Nanos) {
+    pub(crate) fn write(&self, grant: u64, floor: u64, until: Moment) {
         let until = until.0.max(1);
         self.until.fetch_min(until, Ordering::Release);
         self.floor.store(floor, Ordering::Relaxed);
@@ -162,30 +162,30 @@ mod tests {
     #[test]
     fn a_lease_ends_by_itself() {
         let fleet = fleet();
-        assert_eq!(fleet.allowed(Nanos(5)), None, "no fleet");
+        assert_eq!(fleet.allowed(Moment(5)), None, "no fleet");
         fleet.join();
-        assert_eq!(fleet.allowed(Nanos(5)), Some(Rate::per_second(LEAST)), "never admitted");
-        fleet.write(1_000_000, 50_000, Nanos(100));
-        assert_eq!(fleet.allowed(Nanos(99)), Some(Rate::per_second(1_050_000)));
-        assert_eq!(fleet.lease(Nanos(99)), (1_000_000, Nanos(100)));
-        assert_eq!(fleet.allowed(Nanos(100)), Some(Rate::per_second(50_000)));
-        assert_eq!(fleet.lease(Nanos(100)), (0, Nanos(0)));
-        assert!(fleet.has_ended(Nanos(100), Rate::per_second(50_001)));
-        assert!(!fleet.has_ended(Nanos(100), Rate::per_second(50_000)), "applied already");
+        assert_eq!(fleet.allowed(Moment(5)), Some(Rate::per_second(LEAST)), "never admitted");
+        fleet.write(1_000_000, 50_000, Moment(100));
+        assert_eq!(fleet.allowed(Moment(99)), Some(Rate::per_second(1_050_000)));
+        assert_eq!(fleet.lease(Moment(99)), Some((1_000_000, Moment(100))));
+        assert_eq!(fleet.allowed(Moment(100)), Some(Rate::per_second(50_000)));
+        assert_eq!(fleet.lease(Moment(100)), None);
+        assert!(fleet.has_ended(Moment(100), Rate::per_second(50_001)));
+        assert!(!fleet.has_ended(Moment(100), Rate::per_second(50_000)), "applied already");
         fleet.join();
         assert_eq!(
-            fleet.allowed(Nanos(99)),
+            fleet.allowed(Moment(99)),
             Some(Rate::per_second(1_050_000)),
             "no second joining"
         );
         fleet.end();
-        assert_eq!(fleet.allowed(Nanos(99)), Some(Rate::per_second(50_000)));
+        assert_eq!(fleet.allowed(Moment(99)), Some(Rate::per_second(50_000)));
         fleet.leave();
         fleet.end();
-        assert_eq!(fleet.allowed(Nanos(99)), None);
+        assert_eq!(fleet.allowed(Moment(99)), None);
         // It was asked for before.
-        fleet.write(1_000_000, 50_000, Nanos(100));
-        assert_eq!(fleet.allowed(Nanos(99)), None, "a lease on its way");
+        fleet.write(1_000_000, 50_000, Moment(100));
+        assert_eq!(fleet.allowed(Moment(99)), None, "a lease on its way");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod settling;
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::policy::choice::Chosen;
 use crate::policy::{Pace, Past};
@@ -81,14 +81,14 @@ impl Meter {
     /// When everything charged so far is paid for; zero when nothing is owed.
     #[inline]
     #[must_use]
-    pub fn frontier(&self) -> Nanos {
-        Nanos(self.frontier.load(Ordering::Relaxed))
+    pub fn frontier(&self) -> Moment {
+        Moment(self.frontier.load(Ordering::Relaxed))
     }
 
     //= discnice/5.1-messages
     /// Takes a place in the queue for so many bytes; `None` where the policy gives none yet
     /// ([`Meter::retry_at`]).
-    pub fn reserve(&self, pace: Pace, now: Nanos, bytes: u64) -> Option<Nanos> {
+    pub fn reserve(&self, pace: Pace, now: Moment, bytes: u64) -> Option<Moment> {
         self.reserve_by(&pace.at(self.rate()), now, bytes, 1)
     }
 
@@ -103,7 +103,7 @@ impl Meter {
 
     /// Returns true if others have taken a place behind a member that has just had its turn, of so many bytes.
     #[must_use]
-    pub fn is_waited_for(&self, pace: Pace, now: Nanos, turn: u64) -> bool {
+    pub fn is_waited_for(&self, pace: Pace, now: Moment, turn: u64) -> bool {
         let own = now.plus(pace.rule(self.rate()).time_for(turn));
         self.frontier() > own.plus(pace.shortest_sleep())
     }
@@ -111,12 +111,12 @@ impl Meter {
     /// Takes a place in the queue for operations. They pass one by one, so none is ever a large
     /// part of what may pass in a window, and more unused allowance can be kept than beside a large
     /// piece ([`crate::policy::Rule::credit`]).
-    pub fn reserve_operations(&self, pace: Pace, now: Nanos, count: u64) -> Option<Nanos> {
+    pub fn reserve_operations(&self, pace: Pace, now: Moment, count: u64) -> Option<Moment> {
         self.reserve_by(&pace.at(self.rate().times(OPERATION)), now, count, OPERATION)
     }
 
     /// Reserves `count` units that weigh `each`.
-    fn reserve_by(&self, policy: &Chosen, now: Nanos, count: u64, each: u64) -> Option<Nanos> {
+    fn reserve_by(&self, policy: &Chosen, now: Moment, count: u64, each: u64) -> Option<Moment> {
         if policy.rate().is_unlimited() {
             return Some(now);
         }
@@ -126,7 +126,7 @@ impl Meter {
         let mut start = None;
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
             // One that cannot be ours is brought back in the same step: it may be scribbled over at any moment.
-            let past = Past { frontier: Nanos(frontier).min(latest), passed };
+            let past = Past { frontier: Moment(frontier).min(latest), passed };
             let asked = policy.reserve(past, now, amount);
             start = asked.start;
             Some(asked.frontier.0)
@@ -138,7 +138,7 @@ impl Meter {
     }
 
     /// What has passed in the time over which a policy looks back.
-    fn passed(&self, policy: &Chosen, now: Nanos) -> u64 {
+    fn passed(&self, policy: &Chosen, now: Moment) -> u64 {
         match policy.looks_back() {
             Nanos(0) => 0,
             time => self.recent.within(now, time),
@@ -148,20 +148,20 @@ impl Meter {
     /// When everything charged so far is paid for, `bytes` just now from outside; zero without a
     /// threshold. A scribbled frontier is brought back first.
     #[must_use]
-    pub fn paid_at(&self, now: Nanos, bytes: u64) -> Nanos {
+    pub fn paid_at(&self, now: Moment, bytes: u64) -> Moment {
         self.paid_by(self.rate(), now, bytes)
     }
 
     /// Returns when everything charged so far is paid for, `count` operations just now
     /// ([`Meter::reserve_operations`]).
     #[must_use]
-    pub fn operations_paid_at(&self, now: Nanos, count: u64) -> Nanos {
+    pub fn operations_paid_at(&self, now: Moment, count: u64) -> Moment {
         self.paid_by(self.rate().times(OPERATION), now, count.saturating_mul(OPERATION))
     }
 
-    fn paid_by(&self, rate: Rate, now: Nanos, amount: u64) -> Nanos {
+    fn paid_by(&self, rate: Rate, now: Moment, amount: u64) -> Moment {
         if rate.is_unlimited() {
-            return Nanos(0);
+            return Moment::FIRST;
         }
         let latest = now.plus(rate.time_for(amount.saturating_add(BELIEVABLE_OUTSIDE)));
         if self.frontier() > latest {
@@ -171,7 +171,7 @@ impl Meter {
     }
 
     /// Brings a frontier back that cannot be ours.
-    fn heal(&self, now: Nanos, rate: Rate) {
+    fn heal(&self, now: Moment, rate: Rate) {
         let (frontier, limit) = (self.frontier.load(Ordering::Relaxed), latest(now, rate).0);
         if frontier > limit {
             // A lost race means that another process did it.
@@ -186,26 +186,26 @@ impl Meter {
 
     /// When to try [`Meter::reserve`] again.
     #[must_use]
-    pub fn retry_at(&self, pace: Pace, now: Nanos) -> Nanos {
+    pub fn retry_at(&self, pace: Pace, now: Moment) -> Moment {
         let rate = self.rate();
         pace.at(rate).retry_at(self.frontier().min(latest(now, rate)), now)
     }
 
     /// When what is owed now is paid for at the latest.
     #[must_use]
-    pub fn latest(&self, now: Nanos) -> Nanos {
+    pub fn latest(&self, now: Moment) -> Moment {
         latest(now, self.rate())
     }
 
     /// When operations that are owed now are paid for at the latest ([`Meter::reserve_operations`]).
     #[must_use]
-    pub fn operations_latest(&self, now: Nanos) -> Nanos {
+    pub fn operations_latest(&self, now: Moment) -> Moment {
         latest(now, self.rate().times(OPERATION))
     }
 
     /// Forgets a frontier that has passed with all its credit, so that the way of a cached call
     /// need not look at the clock.
-    pub fn calm_down(&self, pace: Pace, now: Nanos) {
+    pub fn calm_down(&self, pace: Pace, now: Moment) {
         let frontier = self.frontier.load(Ordering::Relaxed);
         let credit = pace.at(Rate::UNLIMITED).forgets();
         if frontier != 0 && frontier < now.minus(credit).0 {
@@ -216,14 +216,14 @@ impl Meter {
     }
 
     /// Nothing passes as unused allowance of the time before `moment`.
-    pub fn forfeit(&self, moment: Nanos) {
+    pub fn forfeit(&self, moment: Moment) {
         if !self.rate().is_unlimited() {
             let _ = self.frontier.fetch_max(moment.0, Ordering::AcqRel);
         }
     }
 
     /// Changes the rate that holds; the debt in units stays.
-    pub fn set_rate(&self, pace: Pace, now: Nanos, rate: Rate) {
+    pub fn set_rate(&self, pace: Pace, now: Moment, rate: Rate) {
         let (order, load) = (Ordering::AcqRel, Ordering::Relaxed);
         // Of several processes that make the same change at once, one rescales the debt.
         let old = pace.rule(claimed(self.rate.swap(rate.get(), order)));
@@ -233,12 +233,12 @@ impl Meter {
         self.heal(now, old.rate);
         let _ = self
             .frontier
-            .fetch_update(order, load, |frontier| Some(old.rescale(Nanos(frontier), now, rate).0));
+            .fetch_update(order, load, |frontier| Some(old.rescale(Moment(frontier), now, rate).0));
     }
 }
 
 /// When what is owed at this rate is paid for at the latest.
-const fn latest(now: Nanos, rate: Rate) -> Nanos {
+const fn latest(now: Moment, rate: Rate) -> Moment {
     if rate.is_unlimited() { now } else { now.plus(longest_debt(rate)) }
 }
 

@@ -3,7 +3,7 @@
 
 use core::sync::atomic::fence;
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::primitive::{AtomicU64, Ordering};
 use crate::uplink::{Address, FRESH};
@@ -56,8 +56,8 @@ impl PathShares {
 
     /// Returns a number that changes with the shares; zero if there are none.
     #[must_use]
-    pub fn version(&self, now: Nanos) -> u32 {
-        let said_at = Nanos(self.said_at.load(Ordering::Relaxed));
+    pub fn version(&self, now: Moment) -> u32 {
+        let said_at = Moment(self.said_at.load(Ordering::Relaxed));
         if said_at.0 == 0 || now >= said_at.plus(FRESH) {
             return 0;
         }
@@ -88,7 +88,7 @@ impl PathShares {
     }
 
     /// Says the shares of up to [`PATHS`] paths; what was said before is void. One thread at a time.
-    pub fn say(&self, now: Nanos, shares: impl IntoIterator<Item = PathShare>) {
+    pub fn say(&self, now: Moment, shares: impl IntoIterator<Item = PathShare>) {
         self.changes.fetch_or(1, Ordering::Relaxed);
         fence(Ordering::Release);
         let mut shares = shares.into_iter();
@@ -111,9 +111,11 @@ impl PathShares {
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Nanos;
+
     use super::*;
 
-    const NOW: Nanos = Nanos(5 * Nanos::SECOND.0);
+    const NOW: Moment = Moment(5 * Nanos::SECOND.0);
 
     fn share(last: u8, rate: Option<u64>, window: Option<u64>) -> PathShare {
         let mut peer = [0; 16];

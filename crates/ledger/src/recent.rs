@@ -3,7 +3,7 @@
 //! The paper's entries are operations; ours are slots of a hundredth of five seconds, into which
 //! any number of processes add, so that the window always covers its full time.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::primitive::{AtomicU64, Ordering};
 
@@ -26,7 +26,7 @@ pub struct Recent {
 
 /// The number of the time span, cut to what a slot keeps; it repeats after nine days, when no
 /// slot that old can be mistaken for a new one unless the class was idle just that long.
-const fn span(now: Nanos) -> u64 {
+const fn span(now: Moment) -> u64 {
     (now.0 / SLOT.0) & ((1 << (64 - UNITS_BITS)) - 1)
 }
 
@@ -37,7 +37,7 @@ impl Recent {
     }
 
     /// Notes that `units` passed now.
-    pub fn add(&self, now: Nanos, units: u64) {
+    pub fn add(&self, now: Moment, units: u64) {
         if units == 0 {
             return;
         }
@@ -51,13 +51,13 @@ impl Recent {
     }
 
     /// Takes back `units` that were entered and did not pass, the latest first.
-    pub fn take(&self, now: Nanos, mut units: u64) {
+    pub fn take(&self, now: Moment, mut units: u64) {
         for back in 0..SLOTS as u64 {
             let Some(then) = now.0.checked_sub(back * SLOT.0).filter(|_| units > 0) else { return };
             let slot = &self.slots[(then / SLOT.0) as usize % SLOTS];
             let mut taken = 0;
             let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |old| {
-                let is_it = old >> UNITS_BITS == span(Nanos(then));
+                let is_it = old >> UNITS_BITS == span(Moment(then));
                 taken = if is_it { (old & UNITS_MAX).min(units) } else { 0 };
                 (taken > 0).then(|| old - taken)
             });
@@ -67,13 +67,13 @@ impl Recent {
 
     /// Units that passed in this time, up to now; of the oldest slot, the part that lies in it.
     #[must_use]
-    pub fn within(&self, now: Nanos, time: Nanos) -> u64 {
+    pub fn within(&self, now: Moment, time: Nanos) -> u64 {
         let spans = time.0 / SLOT.0;
         let begun = now.0 % SLOT.0;
         // With the present slot, which has just begun, that many cover less than the time.
         let oldest = now.minus(Nanos(spans * SLOT.0)).0;
         let slot = self.slots[(oldest / SLOT.0) as usize % SLOTS].load(Ordering::Relaxed);
-        let is_it = spans < SLOTS as u64 && slot >> UNITS_BITS == span(Nanos(oldest));
+        let is_it = spans < SLOTS as u64 && slot >> UNITS_BITS == span(Moment(oldest));
         let units = if is_it { slot & UNITS_MAX } else { 0 };
         let part = u128::from(units) * u128::from(SLOT.0 - begun) / u128::from(SLOT.0);
         self.until(now, spans).saturating_add(part as u64)
@@ -81,11 +81,11 @@ impl Recent {
 
     /// Units that passed in the last `spans` complete slots before now.
     #[must_use]
-    pub fn sum(&self, now: Nanos, spans: u64) -> u64 {
+    pub fn sum(&self, now: Moment, spans: u64) -> u64 {
         let spans = spans.min(SLOTS as u64 - 1);
         (1..=spans)
             .filter_map(|back| {
-                let then = Nanos(now.0.checked_sub(back * SLOT.0)?);
+                let then = Moment(now.0.checked_sub(back * SLOT.0)?);
                 let value = self.slots[(then.0 / SLOT.0) as usize % SLOTS].load(Ordering::Relaxed);
                 (value >> UNITS_BITS == span(then)).then_some(value & UNITS_MAX)
             })
@@ -94,19 +94,19 @@ impl Recent {
 
     /// Units that passed in the last `spans` slots, of which the present one is the last.
     #[must_use]
-    pub fn until(&self, now: Nanos, spans: u64) -> u64 {
+    pub fn until(&self, now: Moment, spans: u64) -> u64 {
         self.latest(now, spans).sum()
     }
 
     /// The most that one of these slots has.
     #[must_use]
-    pub fn largest(&self, now: Nanos, spans: u64) -> u64 {
+    pub fn largest(&self, now: Moment, spans: u64) -> u64 {
         self.latest(now, spans).max().unwrap_or(0)
     }
 
-    fn latest(&self, now: Nanos, spans: u64) -> impl Iterator<Item = u64> {
+    fn latest(&self, now: Moment, spans: u64) -> impl Iterator<Item = u64> {
         (0..spans.min(SLOTS as u64)).filter_map(move |back| {
-            let then = Nanos(now.0.checked_sub(back * SLOT.0)?);
+            let then = Moment(now.0.checked_sub(back * SLOT.0)?);
             let value = self.slots[(then.0 / SLOT.0) as usize % SLOTS].load(Ordering::Relaxed);
             (value >> UNITS_BITS == span(then)).then_some(value & UNITS_MAX)
         })
@@ -114,7 +114,7 @@ impl Recent {
 
     /// Units per second over the last second.
     #[must_use]
-    pub fn rate(&self, now: Nanos) -> u64 {
+    pub fn rate(&self, now: Moment) -> u64 {
         self.sum(now, Nanos::SECOND.0 / SLOT.0)
     }
 }
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn old_entries_fall_out() {
         let recent = Recent::new();
-        let start = Nanos(77 * Nanos::SECOND.0);
+        let start = Moment(77 * Nanos::SECOND.0);
         recent.add(start, 100);
         recent.add(start.plus(Nanos::from_millis(49)), 1);
         assert_eq!(recent.sum(start.plus(Nanos::from_millis(60)), 1), 101);
@@ -141,15 +141,15 @@ mod tests {
     #[test]
     fn a_slot_saturates() {
         let recent = Recent::new();
-        recent.add(Nanos(0), u64::MAX);
-        recent.add(Nanos(0), u64::MAX);
-        assert_eq!(recent.sum(SLOT, 1), UNITS_MAX);
+        recent.add(Moment::FIRST, u64::MAX);
+        recent.add(Moment::FIRST, u64::MAX);
+        assert_eq!(recent.sum(Moment(SLOT.0), 1), UNITS_MAX);
     }
 
     #[test]
     fn the_oldest_slot_counts_in_part() {
         let recent = Recent::new();
-        let start = Nanos(77 * Nanos::SECOND.0);
+        let start = Moment(77 * Nanos::SECOND.0);
         recent.add(start, 1000);
         let after = |millis| recent.within(start.plus(Nanos::from_millis(millis)), Nanos::SECOND);
         assert_eq!([after(0), after(999), after(1000), after(1025)], [1000, 1000, 1000, 500]);
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn what_did_not_pass_is_taken_from_the_latest() {
         let recent = Recent::new();
-        let start = Nanos(77 * Nanos::SECOND.0);
+        let start = Moment(77 * Nanos::SECOND.0);
         let later = start.plus(Nanos::from_millis(400));
         recent.add(start, 100);
         recent.add(later, 10);

@@ -5,7 +5,7 @@
 //! another. So a reader never takes a record for whole that is not; one that a killed member left unfinished is
 //! skipped. Records that come faster than they are read replace the oldest.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::primitive::{AtomicU64, Ordering};
 
@@ -76,7 +76,7 @@ impl Why {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Record {
     /// When it was done, of `CLOCK_MONOTONIC`.
-    pub at: Nanos,
+    pub at: Moment,
     /// The process.
     pub process: u32,
     /// The thread.
@@ -133,12 +133,12 @@ const R: Ordering = Ordering::Relaxed;
 
 impl Trace {
     /// Says that something reads until this moment.
-    pub(crate) fn read_until(&self, moment: Nanos) {
+    pub(crate) fn read_until(&self, moment: Moment) {
         self.until.fetch_max(moment.0, R);
     }
 
     /// Returns true if something reads at this moment.
-    pub(crate) fn is_read(&self, now: Nanos) -> bool {
+    pub(crate) fn is_read(&self, now: Moment) -> bool {
         now.0 < self.until.load(R)
     }
 
@@ -241,7 +241,7 @@ impl Record {
         let bytes = head.to_le_bytes().into_iter().chain(tail.to_le_bytes());
         name.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
         Self {
-            at: Nanos(at),
+            at: Moment(at),
             process: (ids >> 32) as u32,
             thread: ids as u32,
             name,

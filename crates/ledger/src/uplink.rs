@@ -1,6 +1,6 @@
 //! How a class gives way on the network to what no counter of this machine shows, as its watcher says.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::primitive::{AtomicU64, Ordering};
 
@@ -55,9 +55,9 @@ pub struct Yielding {
 impl Uplink {
     /// Where the class gives way now; of several paths that with the longest queue.
     #[must_use]
-    pub fn yielding(&self, now: Nanos) -> Option<Yielding> {
+    pub fn yielding(&self, now: Moment) -> Option<Yielding> {
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
-        let said_at = Nanos(self.said_at.load(Ordering::Acquire));
+        let said_at = Moment(self.said_at.load(Ordering::Acquire));
         if said_at.0 == 0 || now >= said_at.plus(FRESH) {
             return None;
         }
@@ -72,7 +72,7 @@ impl Uplink {
     }
 
     /// Says where the class gives way, and for how long it has since that was said last.
-    pub fn say(&self, now: Nanos, yielding: Option<Yielding>, lasted: Nanos) {
+    pub fn say(&self, now: Moment, yielding: Option<Yielding>, lasted: Nanos) {
         self.yielded.fetch_add(lasted.0, Ordering::Relaxed);
         let Some(Yielding { queue, peer, rate }) = yielding else {
             return self.said_at.store(0, Ordering::Release);

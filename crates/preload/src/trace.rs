@@ -8,7 +8,7 @@ use core::ffi::CStr;
 use discnice_ledger::Class;
 use discnice_ledger::trace::{self, Record};
 use discnice_sys::{process, time};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::engine;
 use crate::thread::local;
@@ -82,7 +82,7 @@ impl<T> Answer for *mut T {
 /// Begins a call that is recorded; returns when.
 #[cold]
 #[inline(never)]
-pub fn begin() -> Nanos {
+pub fn begin() -> Moment {
     // What became of calls before the trace began.
     let _ = local().thread.outcomes.take();
     time::now()
@@ -91,7 +91,7 @@ pub fn begin() -> Nanos {
 /// Records a call that has returned.
 #[cold]
 #[inline(never)]
-pub fn end(name: &CStr, first: Option<i32>, result: i64, begun: Nanos) {
+pub fn end(name: &CStr, first: Option<i32>, result: i64, begun: Moment) {
     let Some(class) = engine::class() else { return };
     let (outcome, waited) = local().thread.outcomes.take();
     let at = time::now();
@@ -105,7 +105,7 @@ pub fn end(name: &CStr, first: Option<i32>, result: i64, begun: Nanos) {
         result,
         predicted: outcome.predicted,
         charged: outcome.charged,
-        took: at.minus(begun),
+        took: at.since(begun),
         waited,
     });
 }

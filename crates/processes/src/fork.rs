@@ -15,7 +15,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use discnice_sys::{deadline, futex, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 /// Starts a child that does `work` and ends.
 ///
@@ -211,7 +211,7 @@ pub fn relay(word: &'static AtomicU32, mut tell: UnixStream) -> io::Result<()> {
             let told = word.load(Ordering::Relaxed);
             if told != 0 && tell.write_all(&[0]).is_err() {
                 // To end it would give memory back, under a lock.
-                let _ = futex::wait(&NEVER, 0, Nanos(u64::MAX >> 1));
+                let _ = futex::wait(&NEVER, 0, Moment(u64::MAX >> 1));
                 continue;
             }
             let _ = futex::wait(word, told, now.plus(if told == 0 { LONG } else { HEARD }));

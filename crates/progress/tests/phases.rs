@@ -1,13 +1,13 @@
 //! A job in phases: a metric set and a target for each, one judgment over all.
 
 use discnice_progress::model::{Config, Others, Regulator, Targets, Testpoint, Verdict};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 /// A job with a first phase of 100 ms a unit and a second of 20 ms.
 struct Job {
     targets: Targets,
     regulator: Regulator,
-    at: Nanos,
+    at: Moment,
     done: [f64; 2],
 }
 
@@ -17,7 +17,8 @@ impl Job {
     /// Both targets are learned on a quiet machine.
     fn settled() -> Self {
         let regulator = Regulator::new(&Config::default());
-        let mut job = Self { targets: Targets::default(), regulator, at: Nanos(0), done: [0.0; 2] };
+        let mut job =
+            Self { targets: Targets::default(), regulator, at: Moment::FIRST, done: [0.0; 2] };
         for phase in [0, 1] {
             for _ in 0..60 {
                 job.step(phase, 1);

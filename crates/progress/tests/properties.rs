@@ -2,7 +2,7 @@
 
 use discnice_progress::model::superintendent::{DeclaredResources, State, Thread, next_to_run};
 use discnice_progress::model::{Config, Others, Regulator, Targets, Testpoint, Verdict};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use proptest::prelude::*;
 
 /// Any report: a plausible one, or one of the ways to get it wrong.
@@ -26,7 +26,7 @@ proptest! {
     fn no_report_breaks_the_regulator(reports in prop::collection::vec(report(), 1..300)) {
         let config = Config { bootstrap: 5, ..Config::default() };
         let (mut targets, mut regulator) = (Targets::default(), Regulator::new(&config));
-        let mut at = Nanos(0);
+        let mut at = Moment::FIRST;
         for (gap, index, metrics, others) in reports {
             at = at.plus(Nanos(gap));
             let call = Testpoint { at, index, metrics: &metrics, others };
@@ -54,7 +54,7 @@ proptest! {
         let (mut targets, mut regulator) = (Targets::default(), Regulator::new(&config));
         for i in 1..400u64 {
             let counters = vec![amount * i as f64; metrics];
-            let at = Nanos::from_millis(i * millis);
+            let at = Moment::FIRST.plus(Nanos::from_millis(i * millis));
             let call = Testpoint { at, index: 0, metrics: &counters, others: Others::Unknown };
             let verdict = regulator.testpoint(&mut targets, &call);
             prop_assert!(!matches!(verdict, Verdict::Suspend(_) | Verdict::Hold(_)), "{i}");
@@ -65,15 +65,15 @@ proptest! {
     fn grants_never_overlap(
         table in prop::collection::vec((0u8..3, 1u32..9, 0.0..100.0f64, 0u64..8, 0u64..100), 0..40),
     ) {
-        let now = Nanos::from_millis(100);
+        let now = Moment::FIRST.plus(Nanos::from_millis(100));
         let hung = Nanos::from_millis(50);
         let mut threads: Vec<Thread> = table
             .iter()
             .map(|&(state, weight, usage, bits, since)| Thread {
                 state: match state {
                     0 => State::Away,
-                    1 => State::Waiting(Nanos::from_millis(since)),
-                    _ => State::Running(Nanos::from_millis(since)),
+                    1 => State::Waiting(Moment::FIRST.plus(Nanos::from_millis(since))),
+                    _ => State::Running(Moment::FIRST.plus(Nanos::from_millis(since))),
                 },
                 weight: f64::from(weight),
                 usage,
@@ -83,7 +83,7 @@ proptest! {
         while let Some(i) = next_to_run(&threads, now, hung) {
             prop_assert!(matches!(threads[i].state, State::Waiting(_)));
             for other in &threads {
-                let running = matches!(other.state, State::Running(s) if now.minus(s) <= hung);
+                let running = matches!(other.state, State::Running(s) if now.since(s) <= hung);
                 prop_assert!(!(running && other.resources.conflicts(threads[i].resources)));
             }
             threads[i].state = State::Running(now);
@@ -100,7 +100,7 @@ proptest! {
         let config = Config::default();
         let mut targets = Targets::default();
         let mut regulator = Regulator::new(&config);
-        let mut at = Nanos(0);
+        let mut at = Moment::FIRST;
         for (i, duration) in durations.iter().enumerate() {
             at = at.plus(Nanos((duration * 1e9) as u64));
             let metrics = [i as f64, (i * i) as f64];

@@ -10,7 +10,7 @@ use discnice_progress::model::sequential::SlowdownDetector;
 use discnice_progress::model::{
     Comparator, Config, Judgment, Others, Regulator, Targets, Testpoint, Verdict,
 };
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 /// Spread of one testpoint's duration (standard deviation of its logarithm), as of the paper's figure 8.
 const SPREAD: f64 = 0.35;
@@ -121,7 +121,7 @@ fn false_stops(config: &Config) -> u32 {
         ran += took;
         done += 1.0;
         let call = Testpoint {
-            at: Nanos((at * 1e9) as u64),
+            at: Moment((at * 1e9) as u64),
             index: 0,
             metrics: &[done],
             others: Others::Unknown,
@@ -134,7 +134,7 @@ fn false_stops(config: &Config) -> u32 {
             Verdict::Hold(until) => until,
             Verdict::Proceed(_) | Verdict::Skipped(_) => continue,
         };
-        at = until.as_secs_f64();
+        at = until.since(Moment::FIRST).as_secs_f64();
         regulator.resumed(until, false);
     }
     stops
@@ -148,14 +148,14 @@ fn suspended_frac(mut progress: impl FnMut(&mut Random, f64) -> f64) -> f64 {
     while at < 36_000.0 {
         at += 0.2;
         done += progress(&mut random, at);
-        let now = Nanos((at * 1e9) as u64);
+        let now = Moment((at * 1e9) as u64);
         let call = Testpoint { at: now, index: 0, metrics: &[done], others: Others::Idle };
         if let Verdict::Suspend(suspend) = regulator.testpoint(&mut targets, &call) {
             let early = suspend.early_from.unwrap_or(suspend.until);
             if at > 18_000.0 {
-                suspended += early.minus(now).as_secs_f64();
+                suspended += early.since(now).as_secs_f64();
             }
-            at = early.as_secs_f64();
+            at = early.since(Moment::FIRST).as_secs_f64();
             regulator.resumed(early, true);
         }
     }

@@ -7,7 +7,7 @@
 
 use core::cell::Cell;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::Regulator;
 use crate::host::Host;
@@ -40,7 +40,7 @@ pub struct Backlog {
 
 impl Backlog {
     /// Notes that `bytes` are started to be written; returns whether to wait for the disk.
-    pub fn add(&self, now: Nanos, bytes: u64) -> bool {
+    pub fn add(&self, now: Moment, bytes: u64) -> bool {
         if self.started.get() == 0 {
             self.since.set(now.0);
         }
@@ -57,7 +57,7 @@ impl Backlog {
     }
 
     /// Notes that the disk has written all but a little of it.
-    pub fn clear(&self, now: Nanos) {
+    pub fn clear(&self, now: Moment) {
         let took = now.minus(Nanos(self.since.get())).0.max(1);
         let bytes = u128::from(self.started.take()) * u128::from(TIME.0) / u128::from(took);
         self.most.set(u64::try_from(bytes).unwrap_or(MOST).clamp(LEAST, MOST));
@@ -92,15 +92,15 @@ mod tests {
     #[test]
     fn as_much_is_started_as_the_disk_writes_in_a_tenth_of_a_second() {
         let backlog = Backlog::default();
-        assert!(!backlog.add(Nanos(0), MIB / 2));
-        assert!(backlog.add(Nanos(0), MIB / 2), "nothing is known of the disk");
+        assert!(!backlog.add(Moment::FIRST, MIB / 2));
+        assert!(backlog.add(Moment::FIRST, MIB / 2), "nothing is known of the disk");
         // 40 MiB/s.
-        backlog.clear(Nanos(TIME.0 / 4));
+        backlog.clear(Moment(TIME.0 / 4));
         assert_eq!(backlog.most(), 4 * MIB);
         for (mib_per_second, most) in [(400, 40 * MIB), (5, MIB / 2), (1, LEAST), (50_000, MOST)] {
-            assert!((0..MOST / MIB).any(|_| backlog.add(Nanos(0), MIB)));
+            assert!((0..MOST / MIB).any(|_| backlog.add(Moment::FIRST, MIB)));
             let bytes = backlog.started.get();
-            backlog.clear(Nanos(bytes * Nanos::SECOND.0 / (mib_per_second * MIB)));
+            backlog.clear(Moment(bytes * Nanos::SECOND.0 / (mib_per_second * MIB)));
             assert!(most.abs_diff(backlog.most()) <= 1, "{mib_per_second}");
         }
     }

@@ -6,7 +6,7 @@
 use discnice_ledger::member::Charged;
 use discnice_ledger::policy::occupancy;
 use discnice_ledger::{Board, Class, Direction};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::host::Host;
 use crate::{Regulator, Thread, Ticket};
@@ -92,7 +92,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Charges the disk time of a piece of work. If its start was not seen, it counts as long as
     /// others of its size take.
-    fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Nanos>) {
+    fn prolong(&self, direction: Direction, bytes: u64, begun: Option<Moment>) {
         let Some(board) = self.board else { return };
         prolong(self.class, board, self.host.now(), (direction, bytes, 1), begun);
     }
@@ -101,12 +101,12 @@ impl<H: Host> Regulator<'_, H> {
 fn prolong(
     class: &Class,
     board: &Board,
-    now: Nanos,
+    now: Moment,
     (direction, bytes, pieces): (Direction, u64, u32),
-    begun: Option<Nanos>,
+    begun: Option<Moment>,
 ) {
     let usual = occupancy::usual(class.disk_costs(board), pieces, bytes);
-    let took = begun.map_or(usual, |begun| now.minus(begun));
+    let took = begun.map_or(usual, |begun| now.since(begun));
     if begun.is_some() {
         class.note_piece(board, took, bytes);
     }
@@ -120,7 +120,7 @@ fn prolong(
 pub fn occupy(
     class: &Class,
     board: &Board,
-    now: Nanos,
+    now: Moment,
     moved: Charged,
     waiting: impl FnOnce() -> u32,
 ) -> bool {

@@ -7,13 +7,13 @@
 use discnice_ledger::Board;
 use discnice_ledger::board::{MachineTotals, Work};
 use discnice_ledger::policy::throttle::INTERVAL;
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use crate::host::{FileStatus, Host};
 use crate::{File, Regulator};
 
 /// Makes a new observation on the board if the last one is old. For a member.
-pub fn observe<H: Host>(host: &H, board: &Board, now: Nanos) {
+pub fn observe<H: Host>(host: &H, board: &Board, now: Moment) {
     observe_after(host, board, (now, INTERVAL), &mut Member);
 }
 
@@ -50,7 +50,7 @@ impl Witness for Member {
 pub fn observe_after<H: Host>(
     host: &H,
     board: &Board,
-    (now, interval): (Nanos, Nanos),
+    (now, interval): (Moment, Nanos),
     witness: &mut impl Witness,
 ) -> bool {
     let Some(gap) = board.claim_observation_after(now, interval) else { return false };
@@ -80,7 +80,7 @@ pub fn observe_after<H: Host>(
 impl<H: Host> Regulator<'_, H> {
     /// Tells the other classes what this one was charged, and follows what is known of the others
     /// than all of them.
-    pub(crate) fn attend(&self, now: Nanos) {
+    pub(crate) fn attend(&self, now: Moment) {
         if let Some(board) = self.board {
             board.publish(self.class, now);
         }

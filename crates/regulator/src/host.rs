@@ -5,7 +5,7 @@ use discnice_ledger::board::{Moved, Work};
 use discnice_ledger::member::Charged;
 use discnice_ledger::passed::Decider;
 use discnice_ledger::primitive::AtomicU32;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 /// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub trait Host: System {
     const BY: Decider = Decider::Library;
 
     /// The time, of a clock that stands still while the machine sleeps.
-    fn now(&self) -> Nanos;
+    fn now(&self) -> Moment;
     /// The kernel's account of this process: bytes read and written since it was born.
     fn account(&self) -> Charged;
     /// Page faults of this process that had to read, since it was born; zero where that is not told.
@@ -114,7 +114,7 @@ pub trait Host: System {
     /// deleted before they were written. Expensive; `None` where the kernel does not tell.
     fn cancelled(&self) -> Option<u64>;
     /// Sleeps until `until` or until `word` is no longer `seen`.
-    fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken;
+    fn wait(&self, word: &AtomicU32, seen: u32, until: Moment) -> Woken;
     /// Returns true if nothing waits for the call any more: what is read ahead for it is read for nothing.
     fn is_abandoned(&self) -> bool {
         false

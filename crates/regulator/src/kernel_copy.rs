@@ -4,7 +4,7 @@ use discnice_estimator::CallKind;
 use discnice_estimator::blocks::{PAGE, Pages};
 use discnice_ledger::Direction;
 use discnice_ledger::trace::Why;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::host::Host;
 use crate::read::Ask;
@@ -124,8 +124,8 @@ impl<H: Host> Regulator<'_, H> {
     /// Notes a file opened for writing at `begun`. On overlayfs this copies a file of the lower
     /// layer, and the copy is then younger than the call. How much of the original was cached can
     /// no longer be determined.
-    pub fn opened_to_write(&self, thread: &Thread, fd: i32, begun: Nanos) {
-        let took = self.host.now().minus(begun).plus(TICK);
+    pub fn opened_to_write(&self, thread: &Thread, fd: i32, begun: Moment) {
+        let took = self.host.now().since(begun).plus(TICK);
         if self.host.age_of_copy(fd).is_none_or(|age| age > took) {
             return;
         }

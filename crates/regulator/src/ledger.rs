@@ -4,7 +4,7 @@
 use discnice_ledger::member::{Books, Charged};
 use discnice_ledger::policy::Resource;
 use discnice_ledger::{Class, Direction};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::Ticket;
 
@@ -19,7 +19,7 @@ pub(crate) const fn operations(bytes: u64) -> u64 {
 }
 
 /// When everything charged so far is paid for, of what concerns this direction.
-pub(crate) fn frontier(class: &Class, direction: Direction) -> Nanos {
+pub(crate) fn frontier(class: &Class, direction: Direction) -> Moment {
     let meters = [class.total(), class.direction(direction), class.operations()];
     meters.iter().map(|meter| meter.frontier()).max().unwrap_or_default()
 }
@@ -27,7 +27,7 @@ pub(crate) fn frontier(class: &Class, direction: Direction) -> Nanos {
 /// Corrects what `ticket` reserved to what was really moved; returns whether that uses up, or does no longer, what the
 /// class may move in all.
 #[must_use]
-pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) -> bool {
+pub(crate) fn settle(class: &Class, now: Moment, ticket: Ticket, moved: Charged) -> bool {
     let Charged { read, written } = moved;
     if ticket.read | ticket.write | read | written == 0 {
         return false;
@@ -45,7 +45,7 @@ pub(crate) fn settle(class: &Class, now: Nanos, ticket: Ticket, moved: Charged) 
 /// Charges from outside what is new in a process's account. Returns the new amount and the time
 /// when it is paid for: a watcher that stops the process, and cannot reserve beforehand, resumes it
 /// then.
-pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Charged, Nanos) {
+pub fn charge(class: &Class, books: &Books, now: Moment, account: Charged) -> (Charged, Moment) {
     let new = books.enter(account);
     // Threads that wait by the old rate look again within half a second.
     let _ = class.mind_lease(now) | class.mind_advice(now);
@@ -57,13 +57,14 @@ pub fn charge(class: &Class, books: &Books, now: Nanos, account: Charged) -> (Ch
 /// When everything charged to the class is paid for, of the directions in which `moved` went just now. Where all is used up
 /// that the class may move in all, that is not before its limits change.
 #[must_use]
-pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
+pub fn paid_at(class: &Class, now: Moment, moved: Charged) -> Moment {
     let Charged { read, written } = moved;
     if class.is_used_up() && read | written > 0 {
         return now.plus(USED_UP);
     }
-    let of =
-        |bytes, way| if bytes > 0 { class.direction(way).paid_at(now, bytes) } else { Nanos(0) };
+    let of = |bytes, way| {
+        if bytes > 0 { class.direction(way).paid_at(now, bytes) } else { Moment::FIRST }
+    };
     let count = operations(read) + operations(written);
     of(read, Direction::Read)
         .max(of(written, Direction::Write))
@@ -72,7 +73,7 @@ pub fn paid_at(class: &Class, now: Nanos, moved: Charged) -> Nanos {
 }
 
 /// Charges from outside what has gone through sockets, the bytes sent and received; returns when that is paid for.
-pub fn charge_traffic(class: &Class, now: Nanos, moved: [u64; 2]) -> Nanos {
+pub fn charge_traffic(class: &Class, now: Moment, moved: [u64; 2]) -> Moment {
     let [sent, received] = moved;
     let _ = class.mind_lease(now) | class.mind_advice(now);
     let pace = class.pace();
@@ -84,9 +85,9 @@ pub fn charge_traffic(class: &Class, now: Nanos, moved: [u64; 2]) -> Nanos {
 
 /// When everything charged to the class's network thresholds is paid for, of the directions in which `moved` went just now.
 #[must_use]
-pub fn traffic_paid_at(class: &Class, now: Nanos, [sent, received]: [u64; 2]) -> Nanos {
+pub fn traffic_paid_at(class: &Class, now: Moment, [sent, received]: [u64; 2]) -> Moment {
     let of = |resource, bytes| match bytes {
-        0 => Nanos(0),
+        0 => Moment::FIRST,
         bytes => class.meter(resource).paid_at(now, bytes),
     };
     of(Resource::NetUp, sent)
@@ -95,7 +96,7 @@ pub fn traffic_paid_at(class: &Class, now: Nanos, [sent, received]: [u64; 2]) ->
 }
 
 /// Takes back `bytes` that were charged as written and that the kernel dropped unwritten; returns as [`settle`].
-pub fn credit(class: &Class, now: Nanos, bytes: u64) -> bool {
+pub fn credit(class: &Class, now: Moment, bytes: u64) -> bool {
     if bytes == 0 {
         return false;
     }

@@ -8,7 +8,7 @@ use discnice_ledger::primitive::AtomicU32;
 use discnice_sys::pressure::{self, PressureResource};
 use discnice_sys::traffic::{self, TrafficCounters};
 use discnice_sys::{Errno, extents, file, futex, pagecache, process, residency, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::host::{Advice, DiskTraffic, FileStatus, Host, NetworkTraffic, Woken, WriteMode};
 
@@ -30,7 +30,7 @@ const LONGEST_WRITE: Nanos = Nanos::from_millis(250);
 pub struct Linux;
 
 impl Host for Linux {
-    fn now(&self) -> Nanos {
+    fn now(&self) -> Moment {
         time::now()
     }
 
@@ -58,7 +58,7 @@ impl Host for Linux {
         number_after(text.get(..length)?, b"cancelled_write_bytes: ")
     }
 
-    fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken {
+    fn wait(&self, word: &AtomicU32, seen: u32, until: Moment) -> Woken {
         match futex::wait(word, seen, until) {
             futex::WaitOutcome::Due => Woken::Due,
             futex::WaitOutcome::Changed => Woken::Changed,

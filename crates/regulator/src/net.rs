@@ -7,7 +7,7 @@
 
 use discnice_ledger::policy::Resource;
 use discnice_ledger::primitive::Ordering;
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::{Bytes, Moment, Nanos, Rate};
 
 use crate::Regulator;
 use crate::host::{Host, Woken};
@@ -50,9 +50,9 @@ pub enum Turn {
     /// At once; it is reserved.
     Now,
     /// The amount may pass from this moment on; it is reserved.
-    At(Nanos),
+    At(Moment),
     /// The queue is too long: ask again then.
-    AskAgain(Nanos),
+    AskAgain(Moment),
 }
 
 /// A version of the limits: any change makes a promise of [`Turn::At`] worth asking anew.
@@ -80,7 +80,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// The time.
     #[must_use]
-    pub fn now(&self) -> Nanos {
+    pub fn now(&self) -> Moment {
         self.host.now()
     }
 
@@ -149,7 +149,7 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Sleeps until `until`, unless the limits are no longer `seen` or a signal handler runs.
-    pub fn hold(&self, seen: LimitsVersion, until: Nanos) -> Woken {
+    pub fn hold(&self, seen: LimitsVersion, until: Moment) -> Woken {
         let begun = self.host.now();
         let (mut until, mut now) = (until, begun);
         let mut woken = Woken::Due;
@@ -165,12 +165,12 @@ impl<H: Host> Regulator<'_, H> {
                 self.attend(now);
             }
         }
-        self.note_waited(now.minus(begun));
+        self.note_waited(now.since(begun));
         woken
     }
 
     /// When a wait for any of the network's thresholds ends at the latest.
-    fn traffic_latest(&self, now: Nanos) -> Nanos {
+    fn traffic_latest(&self, now: Moment) -> Moment {
         let resources = [Resource::Net, Resource::NetUp, Resource::NetDown];
         resources.into_iter().map(|one| self.class.meter(one).latest(now)).max().unwrap_or(now)
     }
@@ -182,9 +182,9 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Notes that a wait has lasted since `before`, and may go on: a long one is seen while it lasts. Returns the time.
-    pub(crate) fn note_waiting(&self, before: Nanos) -> Nanos {
+    pub(crate) fn note_waiting(&self, before: Moment) -> Moment {
         let now = self.host.now();
-        self.add_waiting(now.minus(before));
+        self.add_waiting(now.since(before));
         now
     }
 

@@ -5,7 +5,7 @@ use discnice_ledger::member::Charged;
 use discnice_ledger::policy::{Pace, Resource};
 use discnice_ledger::primitive::Ordering;
 use discnice_ledger::{Direction, Meter};
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::{Bytes, Moment, Nanos, Rate};
 
 use crate::host::{Host, Woken};
 use crate::ledger::{self, operations};
@@ -40,17 +40,17 @@ impl<H: Host> Regulator<'_, H> {
         self.is_regulated(fd, file) && self.owes(direction)
     }
 
-    pub(crate) fn frontier(&self, direction: Direction) -> Nanos {
+    pub(crate) fn frontier(&self, direction: Direction) -> Moment {
         ledger::frontier(self.class, direction)
     }
 
     /// Falls to the floor of a budget that many machines share, if its lease has ended, and rises to the thresholds, if
     /// what the user's own policy said has.
-    pub(crate) fn mind_ceilings(&self, now: Nanos) {
+    pub(crate) fn mind_ceilings(&self, now: Moment) {
         self.tell(self.class.mind_lease(now) | self.class.mind_advice(now));
     }
 
-    fn calm_down(&self, now: Nanos) {
+    fn calm_down(&self, now: Moment) {
         let (class, pace) = (self.class, self.class.pace());
         class.total().calm_down(pace, now);
         class.direction(Direction::Read).calm_down(pace, now);
@@ -73,7 +73,7 @@ impl<H: Host> Regulator<'_, H> {
     ///
     /// While others wait as well, a large piece takes several turns, so that a member does not get more of the class
     /// because its pieces are larger.
-    fn take_turns(&self, meter: &Meter, bytes: u64, mut now: Nanos) -> Nanos {
+    fn take_turns(&self, meter: &Meter, bytes: u64, mut now: Moment) -> Moment {
         let pace = self.class.pace();
         let (mut rest, mut turn) = (bytes, bytes);
         if meter.frontier() > now {
@@ -98,10 +98,10 @@ impl<H: Host> Regulator<'_, H> {
     pub(crate) fn wait_for(
         &self,
         meter: &Meter,
-        reserve: impl Fn(&Meter, Pace, Nanos, u64) -> Option<Nanos>,
+        reserve: impl Fn(&Meter, Pace, Moment, u64) -> Option<Moment>,
         amount: u64,
-        mut now: Nanos,
-    ) -> Nanos {
+        mut now: Moment,
+    ) -> Moment {
         let pace = self.class.pace();
         let shortest = pace.shortest_sleep();
         while !meter.rate().is_unlimited() {
@@ -134,7 +134,7 @@ impl<H: Host> Regulator<'_, H> {
                 break;
             }
         }
-        self.note_waited(now.minus(begun));
+        self.note_waited(now.since(begun));
     }
 
     /// Wakes those that wait by the limits, if these have `changed`.
@@ -145,12 +145,12 @@ impl<H: Host> Regulator<'_, H> {
     }
 
     /// Waits until what is paid for then is paid for.
-    pub(crate) fn wait_until_paid(&self, at: Nanos) {
+    pub(crate) fn wait_until_paid(&self, at: Moment) {
         let _ = self.wait_until(at, self.class.total(), self.host.now());
     }
 
     /// When a wait for any of the class's thresholds ends at the latest.
-    fn latest(&self, now: Nanos) -> Nanos {
+    fn latest(&self, now: Moment) -> Moment {
         let class = self.class;
         let ways = [Direction::Read, Direction::Write].map(|way| class.direction(way));
         let bytes = ways.into_iter().chain([class.total()]).map(|meter| meter.latest(now));
@@ -161,7 +161,7 @@ impl<H: Host> Regulator<'_, H> {
 
     /// Sleeps from `begun`, the current time, until `start`, which moves if the meter's rate is
     /// changed meanwhile. Returns the time afterwards, or `None` if the wait was abandoned.
-    fn wait_until(&self, mut start: Nanos, meter: &Meter, mut begun: Nanos) -> Option<Nanos> {
+    fn wait_until(&self, mut start: Moment, meter: &Meter, mut begun: Moment) -> Option<Moment> {
         let (mut now, mut abandoned) = (begun, false);
         if start <= begun.plus(self.class.pace().shortest_sleep()) {
             return Some(now);
@@ -171,7 +171,7 @@ impl<H: Host> Regulator<'_, H> {
             let seen = self.class.changes().load(Ordering::Acquire);
             let current = meter.rate();
             if current != rate {
-                start = now.plus(stretched(start.minus(now), rate, current));
+                start = now.plus(stretched(start.since(now), rate, current));
                 rate = current;
                 continue;
             }
@@ -185,7 +185,7 @@ impl<H: Host> Regulator<'_, H> {
             let then = self.note_waiting(now);
             if then < now {
                 // The clock was set back: the rest of the wait is as long as it was.
-                (start, begun) = (then.plus(start.minus(now)), then.minus(now.minus(begun)));
+                (start, begun) = (then.plus(start.since(now)), then.minus(now.since(begun)));
             }
             now = then;
             self.mind_ceilings(now);
@@ -197,7 +197,7 @@ impl<H: Host> Regulator<'_, H> {
                 self.attend(now);
             }
         }
-        self.note_waited(now.minus(begun));
+        self.note_waited(now.since(begun));
         (!abandoned).then_some(now)
     }
 

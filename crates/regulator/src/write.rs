@@ -10,7 +10,7 @@ use discnice_estimator::blocks::Pages;
 use discnice_estimator::file_systems::TINY;
 use discnice_ledger::trace::Why;
 use discnice_ledger::{Class, Direction};
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use crate::host::Host;
 use crate::{File, Forecast, Regulator, Thread, Ticket};
@@ -222,7 +222,7 @@ impl<H: Host> Regulator<'_, H> {
     /// so that the last one is started when the class has paid for nearly all.
     fn write_back_in_step(&self, thread: &Thread, fd: i32, (low, length): (u64, u64)) {
         let rate = self.class.rule(Direction::Write).rate;
-        let (mut paid, mut done) = (Nanos(u64::MAX), 0);
+        let (mut paid, mut done) = (Moment::NEVER, 0);
         while done < length {
             let piece = portion(self.class).min(length - done);
             self.write_back_timed(thread, fd, (low + done, piece), piece);

@@ -11,7 +11,7 @@ use discnice_regulator::{
     Advice, DiskTraffic, FileStatus, Host, Linux, NetworkTraffic, Regulator, Woken, WriteMode,
 };
 use discnice_sys::{futex, seccomp, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::lead::may_take_long;
 use crate::proc::{self, Account, Look};
@@ -30,7 +30,7 @@ pub struct Accounted {
     /// What was seen last.
     pub last: Cell<Look>,
     /// When the thread was last let go early.
-    pub released: Cell<Nanos>,
+    pub released: Cell<Moment>,
 }
 
 /// One call of a thread. Descriptors are numbers of ours: see [`proc::borrow`].
@@ -84,13 +84,13 @@ impl Target<'_> {
     }
 
     /// Looks whether the thread was killed, or has a signal to mind.
-    fn is_to_go_on(&self, now: Nanos) -> bool {
+    fn is_to_go_on(&self, now: Moment) -> bool {
         let Some((listener, id)) = self.waiting else { return false };
         if !seccomp::is_waiting(listener, id) {
             return true;
         }
         let released = &self.accounted.released;
-        if now.minus(released.get()) < BETWEEN_RELEASES || !has_signal(self.thread) {
+        if now.since(released.get()) < BETWEEN_RELEASES || !has_signal(self.thread) {
             return false;
         }
         released.set(now);
@@ -101,7 +101,7 @@ impl Target<'_> {
 impl Host for Target<'_> {
     const BY: Decider = Decider::Filter;
 
-    fn now(&self) -> Nanos {
+    fn now(&self) -> Moment {
         time::now()
     }
 
@@ -125,7 +125,7 @@ impl Host for Target<'_> {
         Some(self.accounted.account.as_ref()?.look().ok()?.cancelled)
     }
 
-    fn wait(&self, word: &AtomicU32, seen: u32, until: Nanos) -> Woken {
+    fn wait(&self, word: &AtomicU32, seen: u32, until: Moment) -> Woken {
         may_take_long();
         while !self.abandoned.get() {
             let now = time::now();

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use discnice_sys::Errno;
 use discnice_sys::file::{self, FileKind, Status};
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::lead::may_take_long;
 
@@ -23,7 +23,7 @@ const VALID: Nanos = Nanos::SECOND;
 struct Known {
     device: u64,
     is_local: bool,
-    at: Nanos,
+    at: Moment,
 }
 
 /// What is known of file systems. Each supervisor has its own: a lock that another thread holds while the process is copied
@@ -50,7 +50,7 @@ impl Places {
     fn is_local(&self, device: u64, fd: i32) -> bool {
         let now = time::now();
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let valid = |known: &&Known| known.device == device && now.minus(known.at) < VALID;
+        let valid = |known: &&Known| known.device == device && now.since(known.at) < VALID;
         if let Some(known) = known().iter().find(valid) {
             return known.is_local;
         }

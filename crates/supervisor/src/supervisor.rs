@@ -14,7 +14,7 @@ use discnice_ledger::{Board, Class};
 use discnice_regulator::Thread;
 use discnice_sys::seccomp::{self, Notification};
 use discnice_sys::{procfs, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::caller::Caller;
@@ -56,7 +56,7 @@ struct Watch {
     /// The connection to the process that would take over.
     peer: Option<OwnedFd>,
     /// When killed threads were last looked for.
-    swept: Nanos,
+    swept: Moment,
     /// Calls came since.
     busy: bool,
 }
@@ -132,7 +132,7 @@ impl Supervisor {
             if called && !watch.busy {
                 watch.busy = true;
                 interrupt::every_second(true);
-            } else if watch.busy && now.minus(watch.swept) >= SWEEP {
+            } else if watch.busy && now.since(watch.swept) >= SWEEP {
                 self.sweep();
                 (watch.swept, watch.busy) = (now, called);
                 interrupt::every_second(called);

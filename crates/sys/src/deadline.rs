@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::raw::{Errno, call};
 use crate::time;
@@ -61,7 +61,7 @@ pub fn arm() {
     if !has_begun() {
         return;
     }
-    let (now, set) = (time::now(), Nanos(SET.load(Ordering::Relaxed)));
+    let (now, set) = (time::now(), Moment(SET.load(Ordering::Relaxed)));
     if set.0 == 0 || now >= set.plus(OFTEN) {
         SET.store(now.0, Ordering::Relaxed);
         set_timer(AFTER);

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::AtomicU32;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::raw::{Errno, call};
 
@@ -21,7 +21,7 @@ pub enum WaitOutcome {
 ///
 /// The word may lie in memory shared by processes. On a kernel that refuses, which no supported
 /// one does, the wait ends at once as [`WaitOutcome::Due`]: rather unregulated than spinning.
-pub fn wait(word: &AtomicU32, expected: u32, deadline: Nanos) -> WaitOutcome {
+pub fn wait(word: &AtomicU32, expected: u32, deadline: Moment) -> WaitOutcome {
     let spec = [(deadline.0 / Nanos::SECOND.0) as i64, (deadline.0 % Nanos::SECOND.0) as i64];
     // SAFETY: the kernel reads the word and the timespec, which outlive the call.
     let ended = unsafe {

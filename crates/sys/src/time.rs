@@ -5,7 +5,7 @@ use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::raw::call;
 
@@ -30,7 +30,7 @@ pub unsafe fn read_by(clock: *mut c_void) {
 /// `CLOCK_MONOTONIC` now: it stands still while the machine is suspended, and no administrator
 /// can set it. clock_gettime(2).
 #[must_use]
-pub fn now() -> Nanos {
+pub fn now() -> Moment {
     let mut spec = [0i64; 2];
     let clock = CLOCK.load(Ordering::Relaxed);
     if !clock.is_null() {
@@ -38,15 +38,15 @@ pub fn now() -> Nanos {
         let clock = unsafe { transmute::<*mut c_void, Clock>(clock) };
         // SAFETY: it writes one timespec of two 64-bit numbers into `spec`.
         if unsafe { clock(libc::CLOCK_MONOTONIC, &raw mut spec) } == 0 {
-            return nanos(spec);
+            return Moment(nanos(spec).0);
         }
     }
     // SAFETY: the kernel writes one timespec of two 64-bit numbers into `spec`.
     let done = unsafe { call!(libc::SYS_clock_gettime, libc::CLOCK_MONOTONIC, &raw mut spec) };
     if done.is_err() {
-        return Nanos(0);
+        return Moment::FIRST;
     }
-    nanos(spec)
+    Moment(nanos(spec).0)
 }
 
 /// Processor time that all threads of a process have had so far, the kernel's workers of its io_uring among

@@ -1,4 +1,4 @@
-//! Quantities: bytes, rates and nanoseconds.
+//! Quantities: bytes, rates, durations and moments.
 //!
 //! This crate is the only place that parses a quantity that a person typed and the only place
 //! that prints one for a person. Everything else carries the newtypes.
@@ -7,7 +7,7 @@
 //! - sizes and rates typed by people: `B`, `k`/`K`/`KiB`, `M`/`MiB`, `G`/`GiB`, `T`/`TiB` count in
 //!   1024s, `kB`, `MB`, `GB`, `TB` in 1000s; a rate may end in `/s`; `unlimited` is a rate;
 //! - durations typed by people are systemd's: `90`, `5min`, `1h 30min`;
-//! - time is nanoseconds of `CLOCK_MONOTONIC`, which stands still while the machine sleeps;
+//! - a moment is one of `CLOCK_MONOTONIC`, which stands still while the machine sleeps;
 //! - a name that ends in `_frac` is at most 1.
 //!
 //! ```
@@ -115,7 +115,7 @@ impl Rate {
     }
 }
 
-/// Nanoseconds: a duration, or a moment of `CLOCK_MONOTONIC`.
+/// A duration in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
@@ -129,13 +129,13 @@ impl Nanos {
         Self(count.saturating_mul(1_000_000))
     }
 
-    /// The later moment, or the end of time.
+    /// The sum, or the longest duration that there can be.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
 
-    /// The earlier moment, or zero.
+    /// What is left without the other one; zero if that is longer.
     #[must_use]
     pub const fn minus(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
@@ -145,6 +145,36 @@ impl Nanos {
     #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
+    }
+}
+
+/// A moment of `CLOCK_MONOTONIC`, in nanoseconds since that began to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(pub u64);
+
+impl Moment {
+    /// The first moment: whatever is due then is due now.
+    pub const FIRST: Self = Self(0);
+
+    /// A moment that never comes.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The moment that is so much later, or [`Self::NEVER`].
+    #[must_use]
+    pub const fn plus(self, time: Nanos) -> Self {
+        Self(self.0.saturating_add(time.0))
+    }
+
+    /// The moment that is so much earlier, or the first one.
+    #[must_use]
+    pub const fn minus(self, time: Nanos) -> Self {
+        Self(self.0.saturating_sub(time.0))
+    }
+
+    /// How long ago an earlier moment was then; zero if it was not earlier.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Nanos {
+        Nanos(self.0.saturating_sub(earlier.0))
     }
 }
 

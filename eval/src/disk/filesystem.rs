@@ -65,7 +65,7 @@ impl ImageFilesystem {
         })
     }
 
-    fn pass_on(&self, answer: Answer, due: discnice_units::Nanos) {
+    fn pass_on(&self, answer: Answer, due: discnice_units::Moment) {
         // The head ends only with the process; a reply dropped here answers with EIO.
         let _ = self.head.send(Job { due, answer });
     }

@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::Context;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use fuser::{ReplyData, ReplyEmpty, ReplyWrite};
 use rustix::fs::MemfdFlags;
 use rustix::thread::ClockId;
@@ -28,7 +28,7 @@ pub enum Answer {
 /// An answer and the moment it is due.
 pub struct Job {
     /// Moment of `CLOCK_MONOTONIC`.
-    pub due: Nanos,
+    pub due: Moment,
     /// What to send then.
     pub answer: Answer,
 }
@@ -69,13 +69,13 @@ impl Disk {
     }
 
     /// The present moment.
-    pub fn now(&self) -> Nanos {
+    pub fn now(&self) -> Moment {
         let now = rustix::time::clock_gettime(ClockId::Monotonic);
-        Nanos(now.tv_sec as u64 * Nanos::SECOND.0 + now.tv_nsec as u64)
+        Moment(now.tv_sec as u64 * Nanos::SECOND.0 + now.tv_nsec as u64)
     }
 
     /// When a request that arrives now is to be answered.
-    pub fn due(&self, operation: Operation, offset: u64, length: u64) -> Nanos {
+    pub fn due(&self, operation: Operation, offset: u64, length: u64) -> Moment {
         let now = self.now();
         if !self.paced.load(Ordering::Relaxed) {
             return now;
@@ -84,7 +84,7 @@ impl Disk {
     }
 
     /// When everything accepted so far is on the platter.
-    pub fn flushed_at(&self) -> Nanos {
+    pub fn flushed_at(&self) -> Moment {
         if self.paced.load(Ordering::Relaxed) { self.model().idle_at() } else { self.now() }
     }
 
@@ -125,7 +125,7 @@ pub fn answer_in_time(jobs: &Receiver<Job>) {
     }
 }
 
-fn sleep_until(moment: Nanos) {
+fn sleep_until(moment: Moment) {
     let until = rustix::time::Timespec {
         tv_sec: (moment.0 / Nanos::SECOND.0) as i64,
         tv_nsec: (moment.0 % Nanos::SECOND.0) as _,

@@ -8,7 +8,7 @@
 //!
 //! Deadlines are absolute, so a late answer does not shift the model's clock.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use serde::{Deserialize, Serialize};
 
 use super::profile::Profile;
@@ -53,7 +53,7 @@ pub struct Counters {
 struct Stream {
     /// The head passes byte `position` at the moment `time`, and goes on from there.
     position: u64,
-    time: Nanos,
+    time: Moment,
     /// End of the last read asked for; the head stops `look_ahead` bytes after it.
     consumed: u64,
 }
@@ -64,7 +64,7 @@ pub struct Model {
     profile: Profile,
     size: u64,
     head: u64,
-    free_at: Nanos,
+    free_at: Moment,
     stream: Option<Stream>,
     counters: Counters,
 }
@@ -77,7 +77,7 @@ impl Model {
             profile,
             size: size.max(1),
             head: 0,
-            free_at: Nanos(0),
+            free_at: Moment::FIRST,
             stream: None,
             counters: Counters::default(),
         }
@@ -96,14 +96,20 @@ impl Model {
 
     /// The moment by which everything accepted so far is done: the answer to a flush.
     #[must_use]
-    pub fn idle_at(&self) -> Nanos {
+    pub fn idle_at(&self) -> Moment {
         self.free_at.plus(self.profile.latency)
     }
 
     /// Accepts a request that arrives at `now`; returns the moment of its answer.
     ///
     /// Calls come in the order of arrival; answers come in the same order.
-    pub fn accept(&mut self, now: Nanos, operation: Operation, offset: u64, length: u64) -> Nanos {
+    pub fn accept(
+        &mut self,
+        now: Moment,
+        operation: Operation,
+        offset: u64,
+        length: u64,
+    ) -> Moment {
         let begin = now.max(self.free_at);
         let end = offset.saturating_add(length);
         self.count(operation, length);
@@ -124,14 +130,14 @@ impl Model {
             }
             _ => self.stream = None,
         }
-        self.counters.busy_ns += finish.minus(begin).0;
+        self.counters.busy_ns += finish.since(begin).0;
         self.head = end;
         self.free_at = finish;
         finish.plus(self.profile.latency)
     }
 
     /// Answers from the running stream, if `offset` lies in its window.
-    fn continue_stream(&mut self, begin: Nanos, offset: u64, end: u64) -> Option<Nanos> {
+    fn continue_stream(&mut self, begin: Moment, offset: u64, end: u64) -> Option<Moment> {
         let look_ahead = self.profile.look_ahead;
         let mut stream = self.stream?;
         let limit = stream.consumed.saturating_add(look_ahead);
@@ -155,7 +161,7 @@ impl Model {
         Some(begin.max(stream.time.plus(self.transfer_time(end - stream.position))))
     }
 
-    fn seek_and_transfer(&mut self, begin: Nanos, offset: u64, end: u64) -> Nanos {
+    fn seek_and_transfer(&mut self, begin: Moment, offset: u64, end: u64) -> Moment {
         let seek = self.seek_time(self.position_at(begin).abs_diff(offset));
         if seek > Nanos(0) {
             self.counters.seeks += 1;
@@ -169,11 +175,11 @@ impl Model {
     }
 
     /// Where the head is: it may have run ahead of the last read.
-    fn position_at(&self, now: Nanos) -> u64 {
+    fn position_at(&self, now: Moment) -> u64 {
         match self.stream {
             None => self.head,
             Some(stream) => {
-                let passed = self.profile.transfer.units_in(now.minus(stream.time));
+                let passed = self.profile.transfer.units_in(now.since(stream.time));
                 let limit = stream.consumed.saturating_add(self.profile.look_ahead);
                 stream.position.saturating_add(passed).min(limit)
             }
@@ -189,7 +195,7 @@ impl Model {
     }
 
     /// How long until `offset` passes the head, if the head is over its track at `at`.
-    fn rotation_wait(&self, at: Nanos, offset: u64) -> Nanos {
+    fn rotation_wait(&self, at: Moment, offset: u64) -> Nanos {
         let turn = self.profile.rotation;
         if turn.0 == 0 {
             return Nanos(0);

@@ -11,7 +11,7 @@ use discnice_ledger::policy::{Limits, Resources};
 use discnice_processes::fork;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{deadline, process, time};
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::{Bytes, Moment, Nanos, Rate};
 use discnice_watcher::Helpers;
 use discnice_watcher::daemon::tuning;
 use discnice_watcher::discovery::announcements::Announced;
@@ -227,7 +227,7 @@ fn keep(found: &MappedClass) {
     }
 }
 
-fn show(found: &MappedClass, now: Nanos) -> anyhow::Result<()> {
+fn show(found: &MappedClass, now: Moment) -> anyhow::Result<()> {
     let rate = |way| {
         let meter = found.class.direction(way);
         (Rate::per_second(meter.recent().rate(now)), Bytes::new(meter.total()))

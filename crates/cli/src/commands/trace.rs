@@ -10,7 +10,7 @@ use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use discnice_ledger::trace::{Reader, Record, Why};
 use discnice_sys::time;
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 use serde::Serialize;
 
 use super::trace_target::TraceTarget;
@@ -96,7 +96,7 @@ impl Trace {
 struct Shown {
     json: bool,
     counts: Option<BTreeMap<&'static str, Count>>,
-    begun: Nanos,
+    begun: Moment,
 }
 
 /// Calls that went on for one reason.
@@ -175,7 +175,7 @@ impl Shown {
 
     fn object(&self, record: &Record) -> Call {
         Call {
-            at_seconds: record.at.minus(self.begun).as_secs_f64(),
+            at_seconds: record.at.since(self.begun).as_secs_f64(),
             process: record.process,
             thread: record.thread,
             call: name(record),
@@ -196,7 +196,7 @@ impl Shown {
         let held = if record.waited == Nanos(0) { "-".into() } else { record.waited.to_string() };
         lines.push(format_args!(
             "{:>10.6} {:>8} {:>8}  {:<24} {:>14} {:>9} {:>10} {:>10}  {}",
-            record.at.minus(self.begun).as_secs_f64(),
+            record.at.since(self.begun).as_secs_f64(),
             record.process,
             record.thread,
             format!("{}{first}", name(record)),

@@ -51,7 +51,7 @@ fn debts(found: &MappedClass) -> impl Iterator<Item = String> {
     let limited = class.limited();
     Resource::ALL.into_iter().filter(move |one| limited.contains(*one)).filter_map(move |one| {
         let meter = class.meter(one);
-        let left = meter.frontier().minus(now);
+        let left = meter.frontier().since(now);
         let told = super::rate(one, meter.rate());
         (left > Nanos(0)).then(|| format!("{told}; what was moved is paid for in {left}"))
     })

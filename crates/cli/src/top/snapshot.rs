@@ -2,7 +2,7 @@
 
 use discnice_ledger::policy::{Limits, Resource};
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::binding::Binding;
 use crate::classes::{self, MappedClass};
@@ -13,7 +13,7 @@ use crate::running::Running;
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// When it was taken.
-    pub taken: Nanos,
+    pub taken: Moment,
     /// The classes, by name.
     pub classes: Vec<ClassSnapshot>,
 }
@@ -70,7 +70,7 @@ impl Snapshot {
 }
 
 impl ClassSnapshot {
-    fn of(found: &MappedClass, now: Nanos) -> Self {
+    fn of(found: &MappedClass, now: Moment) -> Self {
         let class = found.class;
         let limits = class.limits();
         let running: Vec<Running<'_>> = Running::all(found).collect();

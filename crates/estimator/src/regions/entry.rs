@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::key::FileKey;
 
@@ -41,7 +41,7 @@ pub(super) struct File {
     pub(super) state: AtomicU64,
     /// The leaf of where it was first written: a bit for each page that is dirty.
     pub(super) bits: AtomicU64,
-    /// Position of that leaf, and when its first page became dirty: [`Moment`].
+    /// Position of that leaf, and when its first page became dirty: [`Stamp`].
     pub(super) own: AtomicU64,
 }
 
@@ -57,8 +57,8 @@ impl File {
 
     /// What would be lost with it, in the order of comparison: nothing if nothing of it is dirty, the less the
     /// older it is, and of those that are equally old the less the fewer pages it has.
-    pub(super) fn loss(&self, now: Nanos) -> (u64, u64) {
-        let age = Moment(self.own.load(R)).apart(now);
+    pub(super) fn loss(&self, now: Moment) -> (u64, u64) {
+        let age = Stamp(self.own.load(R)).apart(now);
         let pages = self.state.load(R) & DIRTY_MASK;
         let dirty = self.key.load(R) != 0 && pages > 0;
         if dirty { (u64::MAX - age.0, pages) } else { (0, 0) }
@@ -68,17 +68,17 @@ impl File {
 /// What a dirty range costs: an entry for a file with its first leaf, and a leaf for each other one.
 const _: () = assert!(size_of::<File>() <= 32 && size_of::<Leaf>() <= 32);
 
-/// A leaf's position (24 bits) and a time in units of 1024 ns (40 bits, 13 days), packed.
+/// A leaf's position (24 bits) and a moment in units of 1024 ns (40 bits, 13 days), packed.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment(pub(super) u64);
+pub(super) struct Stamp(pub(super) u64);
 
-impl Moment {
+impl Stamp {
     const TIME_BITS: u32 = 40;
     const UNIT_SHIFT: u32 = 10;
     /// The position of no leaf: those from there on, at 4 TiB, are never a file's own.
     pub(super) const NOWHERE: u64 = (1 << (64 - Self::TIME_BITS)) - 1;
 
-    pub(super) fn new(chunk: u64, now: Nanos) -> Self {
+    pub(super) fn new(chunk: u64, now: Moment) -> Self {
         let time = now.0 >> Self::UNIT_SHIFT & ((1 << Self::TIME_BITS) - 1);
         Self(chunk.min(Self::NOWHERE) << Self::TIME_BITS | time)
     }
@@ -88,7 +88,7 @@ impl Moment {
     }
 
     /// How far this time and now are apart, whichever is first.
-    pub(super) fn apart(self, now: Nanos) -> Nanos {
+    pub(super) fn apart(self, now: Moment) -> Nanos {
         let unused = 64 - Self::TIME_BITS;
         let apart = ((now.0 >> Self::UNIT_SHIFT).wrapping_sub(self.0) << unused).cast_signed();
         Nanos((apart >> unused).unsigned_abs() << Self::UNIT_SHIFT)
@@ -110,26 +110,26 @@ impl<'a> Kept<'a> {
         }
     }
 
-    pub(super) fn is_expired(self, now: Nanos) -> bool {
+    pub(super) fn is_expired(self, now: Moment) -> bool {
         match self {
-            Self::WithFile(file) => Moment(file.own.load(R)).apart(now) > EXPIRE,
+            Self::WithFile(file) => Stamp(file.own.load(R)).apart(now) > EXPIRE,
             // Also what will be dirtied in the future: a clock that was set back tells nothing of the past.
             Self::Apart(leaf) => now.0.abs_diff(leaf.since.load(R)) > EXPIRE.0,
         }
     }
 
     /// Its first page becomes dirty.
-    pub(super) fn begin(self, now: Nanos) {
+    pub(super) fn begin(self, now: Moment) {
         match self {
             Self::WithFile(file) => {
-                file.own.store(Moment::new(Moment(file.own.load(R)).chunk(), now).0, R);
+                file.own.store(Stamp::new(Stamp(file.own.load(R)).chunk(), now).0, R);
             }
             Self::Apart(leaf) => leaf.since.store(now.0, R),
         }
     }
 
     /// Takes bits out; returns how many there were and had not expired.
-    pub(super) fn cut(self, bits: u64, now: Nanos) -> u64 {
+    pub(super) fn cut(self, bits: u64, now: Moment) -> u64 {
         let expired = self.is_expired(now);
         let before = self.bits().fetch_and(!bits, R) & bits;
         if expired { 0 } else { before.count_ones().into() }

@@ -25,11 +25,11 @@ mod tests;
 
 use core::sync::atomic::AtomicU32;
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::blocks::Pages;
 pub use entry::EXPIRE;
-use entry::{DIRTY_MASK, File, Kept, Leaf, Moment, R};
+use entry::{DIRTY_MASK, File, Kept, Leaf, R, Stamp};
 pub use key::FileKey;
 use place::{CHUNK_MASK, Place};
 
@@ -105,7 +105,7 @@ impl UpdateRegions {
 
     //= discnice/4.4-registered
     /// Registers written pages; returns how many of them were not dirty.
-    pub fn register(&self, file: FileKey, pages: Pages, now: Nanos) -> u64 {
+    pub fn register(&self, file: FileKey, pages: Pages, now: Moment) -> u64 {
         if pages.count() == 0 {
             return 0;
         }
@@ -130,7 +130,7 @@ impl UpdateRegions {
 
     /// How many of these pages are not dirty.
     #[must_use]
-    pub fn clean(&self, file: FileKey, pages: Pages, now: Nanos) -> u64 {
+    pub fn clean(&self, file: FileKey, pages: Pages, now: Moment) -> u64 {
         let Some(place) = self.find_place(file) else { return pages.count() };
         let dirty = |share: Share| {
             let leaf = self.find_leaf(place, share.chunk)?;
@@ -161,7 +161,7 @@ impl UpdateRegions {
     //= discnice/4.4-unlink
     /// The file was deleted, or cut to nothing: returns how many pages need not be written.
     /// `size` is what it had, in bytes.
-    pub fn dropped(&self, file: FileKey, size: u64, now: Nanos) -> u64 {
+    pub fn dropped(&self, file: FileKey, size: u64, now: Moment) -> u64 {
         let Some(place) = self.find_place(file) else { return 0 };
         let Some(slot) = self.files.get(place.index as usize) else { return 0 };
         // A part may have been written meanwhile: count what has not. Most files that are deleted soon have no
@@ -177,7 +177,7 @@ impl UpdateRegions {
     }
 
     /// The file was cut to `size` bytes from `before`: returns how many pages need not be written.
-    pub fn truncated(&self, file: FileKey, size: u64, before: u64, now: Nanos) -> u64 {
+    pub fn truncated(&self, file: FileKey, size: u64, before: u64, now: Moment) -> u64 {
         if size == 0 {
             return self.dropped(file, before, now);
         }
@@ -190,7 +190,7 @@ impl UpdateRegions {
     }
 
     /// Clears pages; returns how many of them were dirty and not expired.
-    fn cut(&self, place: Place, pages: Pages, now: Nanos) -> u64 {
+    fn cut(&self, place: Place, pages: Pages, now: Moment) -> u64 {
         self.sum(place, pages, |leaf, bits| leaf.cut(bits, now))
     }
 
@@ -208,8 +208,8 @@ impl UpdateRegions {
             shares(both).next().map_or(0, |share| each(leaf, share.bits))
         };
         let own = self.files.get(place.index as usize).map_or(0, |file| {
-            let chunk = Moment(file.own.load(R)).chunk();
-            if chunk == Moment::NOWHERE { 0 } else { of_chunk(Kept::WithFile(file), chunk) }
+            let chunk = Stamp(file.own.load(R)).chunk();
+            if chunk == Stamp::NOWHERE { 0 } else { of_chunk(Kept::WithFile(file), chunk) }
         });
         let ours = |leaf: &&Leaf| leaf.key.load(R) & !CHUNK_MASK == place.leaf_key(0);
         let apart = |leaf: &Leaf| of_chunk(Kept::Apart(leaf), leaf.key.load(R) & CHUNK_MASK);

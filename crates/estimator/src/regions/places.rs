@@ -2,9 +2,9 @@
 
 use core::sync::atomic::Ordering;
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
-use super::entry::{DIRTY_MASK, Kept, Leaf, Moment, R};
+use super::entry::{DIRTY_MASK, Kept, Leaf, R, Stamp};
 use super::key::{FileKey, mix};
 use super::place::{CHUNK_MASK, FILE_SHIFT, Place};
 use super::{FILES, LEAVES, UpdateRegions};
@@ -27,7 +27,7 @@ impl UpdateRegions {
     }
 
     /// The file's place, made if need be; then the leaf at `chunk` is its own.
-    pub(super) fn take_place(&self, file: FileKey, chunk: u64, now: Nanos) -> Place {
+    pub(super) fn take_place(&self, file: FileKey, chunk: u64, now: Moment) -> Place {
         for _ in 0..CLAIMS {
             if let Some(place) =
                 self.find_place(file).or_else(|| self.claim_place(file, chunk, now))
@@ -41,7 +41,7 @@ impl UpdateRegions {
     /// Takes a slot for a file that has none; `None` if another thread takes it as well. Of several
     /// threads that do so for the same file one wins: a thread that chose the same slot finds its
     /// state changed, and one that chose another slot later finds the winner's before its own.
-    fn claim_place(&self, file: FileKey, chunk: u64, now: Nanos) -> Option<Place> {
+    fn claim_place(&self, file: FileKey, chunk: u64, now: Moment) -> Option<Place> {
         let loss = |index: &usize| {
             self.files.get(*index).map_or((u64::MAX, u64::MAX), |slot| slot.loss(now))
         };
@@ -55,7 +55,7 @@ impl UpdateRegions {
         let next = next_state(state);
         advance(state, next).ok()?;
         slot.bits.fetch_and(!bits, R);
-        let _ = slot.own.compare_exchange(own, Moment::new(chunk, now).0, R, R);
+        let _ = slot.own.compare_exchange(own, Stamp::new(chunk, now).0, R, R);
         slot.key.compare_exchange(old, file.0, Ordering::AcqRel, R).ok()?;
         // Makes threads fail that saw the state above but not the new key.
         let _ = advance(next, next_state(next));
@@ -102,7 +102,7 @@ impl UpdateRegions {
     //= discnice/5.2-huge-files
     pub(super) fn find_leaf(&self, place: Place, chunk: u64) -> Option<Kept<'_>> {
         let file = self.files.get(place.index as usize)?;
-        if chunk < Moment::NOWHERE && Moment(file.own.load(R)).chunk() == chunk {
+        if chunk < Stamp::NOWHERE && Stamp(file.own.load(R)).chunk() == chunk {
             return Some(Kept::WithFile(file));
         }
         self.find_apart(place.leaf_key(chunk)).map(Kept::Apart)
@@ -115,7 +115,7 @@ impl UpdateRegions {
     }
 
     /// The leaf at this position, made if need be; its bits are cleared if they have expired.
-    pub(super) fn take_leaf(&self, place: Place, chunk: u64, now: Nanos) -> Option<Kept<'_>> {
+    pub(super) fn take_leaf(&self, place: Place, chunk: u64, now: Moment) -> Option<Kept<'_>> {
         if let Some(leaf) = self.find_leaf(place, chunk) {
             if leaf.is_expired(now) {
                 let before = leaf.bits().swap(0, R);

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use proptest::prelude::*;
 
 use crate::blocks::Pages;
@@ -44,7 +44,7 @@ proptest! {
     //= discnice/4.4-table
     #[test]
     fn the_table_knows_what_is_dirty(changes in changes()) {
-        let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+        let (file, now) = (fresh_file(), Moment(1000 * Nanos::SECOND.0));
         let mut dirty: HashSet<u64> = HashSet::new();
         for change in changes {
             match change {
@@ -81,7 +81,7 @@ proptest! {
 //= discnice/4.4-clear
 #[test]
 fn what_is_old_has_been_written() {
-    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let (file, now) = (fresh_file(), Moment(1000 * Nanos::SECOND.0));
     let pages = Pages { first: 0, end: 100 };
     assert_eq!(TABLE.register(file, pages, now), 100);
     // The table's clock has units of a microsecond.
@@ -93,7 +93,7 @@ fn what_is_old_has_been_written() {
 
 #[test]
 fn offsets_near_the_end_of_the_world() {
-    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let (file, now) = (fresh_file(), Moment(1000 * Nanos::SECOND.0));
     let large = Pages::touched((1 << 53) - 10_000, 10_000);
     assert_eq!(TABLE.register(file, large, now), large.count());
     assert_eq!(TABLE.register(file, large, now), 0, "inside of what the table can name");
@@ -106,7 +106,7 @@ fn offsets_near_the_end_of_the_world() {
 //= discnice/5.2-huge-files
 #[test]
 fn a_range_of_terabytes_is_not_walked() {
-    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let (file, now) = (fresh_file(), Moment(1000 * Nanos::SECOND.0));
     let ends = [Pages { first: 3, end: 200 }, Pages::touched((1 << 52) - 9000, 9000)];
     let dirty: u64 = ends.map(|pages| TABLE.register(file, pages, now)).iter().sum();
     // Page by page, or leaf by leaf, this takes hours.
@@ -119,7 +119,7 @@ fn a_range_of_terabytes_is_not_walked() {
 #[test]
 fn a_full_table_forgets_the_oldest() {
     static SMALL: UpdateRegions = UpdateRegions::new();
-    let now = |step: u64| Nanos(1000 * Nanos::SECOND.0 + step);
+    let now = |step: u64| Moment(1000 * Nanos::SECOND.0 + step);
     let files: Vec<FileKey> = (0..20_000).map(|inode| FileKey::new(9, inode)).collect();
     for (step, file) in files.iter().enumerate() {
         assert_eq!(SMALL.register(*file, Pages { first: 0, end: 3 }, now(step as u64)), 3);
@@ -133,7 +133,7 @@ fn a_full_table_forgets_the_oldest() {
 #[test]
 fn of_what_is_equally_old_the_largest_is_kept() {
     static SAME: UpdateRegions = UpdateRegions::new();
-    let (large, all, now) = (FileKey::new(9, 0), Pages { first: 0, end: 300 }, Nanos(1));
+    let (large, all, now) = (FileKey::new(9, 0), Pages { first: 0, end: 300 }, Moment(1));
     assert_eq!(SAME.register(large, all, now), 300);
     for inode in 1..40_000 {
         SAME.register(FileKey::new(9, inode), Pages { first: 0, end: 2 }, now);
@@ -143,7 +143,7 @@ fn of_what_is_equally_old_the_largest_is_kept() {
 
 /// Pages charged to four threads that write the same 2,001 pages.
 fn charged_to_four() -> u64 {
-    let (file, now) = (fresh_file(), Nanos(1000 * Nanos::SECOND.0));
+    let (file, now) = (fresh_file(), Moment(1000 * Nanos::SECOND.0));
     let write = move || -> u64 {
         (0..2000).map(|page| TABLE.register(file, Pages { first: page, end: page + 2 }, now)).sum()
     };

@@ -1,12 +1,12 @@
 //! What the estimator takes at most, and what it makes of clocks and counters that lie.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::blocks::Pages;
 use crate::regions::{EXPIRE, FileKey, UpdateRegions};
 use crate::{Access, CallKind, FileSystem, Verdict};
 
-const START: Nanos = Nanos(1000 * Nanos::SECOND.0);
+const START: Moment = Moment(1000 * Nanos::SECOND.0);
 const HOUR: Nanos = Nanos(3600 * Nanos::SECOND.0);
 /// What a dirty range may take, in bytes.
 const A_RANGE: u64 = 32;
@@ -74,7 +74,7 @@ fn a_clock_that_jumps_forwards_writes_everything_and_one_that_jumps_back_too() {
     // At the file's start, at a leaf of its own, and beyond what the first may be at.
     for (inode, first) in [(1, 0), (2, 5 << 30)] {
         let (file, all) = (FileKey::new(3, inode), Pages { first, end: first + 200 });
-        for then in [START.plus(HOUR), START.minus(Nanos(900 * Nanos::SECOND.0)), Nanos(0)] {
+        for then in [START.plus(HOUR), START.minus(Nanos(900 * Nanos::SECOND.0)), Moment::FIRST] {
             assert_eq!(TABLE.register(file, all, START), 200);
             assert_eq!(TABLE.register(file, all, START.plus(Nanos(1))), 0);
             assert_eq!(TABLE.clean(file, all, then), 200, "to {then:?}");

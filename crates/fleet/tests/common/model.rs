@@ -7,7 +7,7 @@ use discnice_fleet::node::Node;
 use discnice_fleet::script::{self, Ask, Keys, Reply};
 use discnice_fleet::settings;
 use discnice_fleet::{Fault, Settings};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use redis::Connection;
 
 use super::server::Server;
@@ -42,9 +42,9 @@ pub struct Machine {
     /// Machines that ended have no rate.
     pub lives: bool,
     /// Nothing but its members runs until then.
-    pub stopped_until: Nanos,
+    pub stopped_until: Moment,
     /// No call of it arrives until then.
-    pub cut_until: Nanos,
+    pub cut_until: Moment,
     /// How often it was told that there are too many.
     pub refused: u32,
 }
@@ -66,7 +66,7 @@ pub fn master(server: &Server, life: u64) -> Master {
 pub struct Model {
     pub settings: Settings,
     pub keys: Keys,
-    pub now: Nanos,
+    pub now: Moment,
     pub machines: Vec<Machine>,
     pub masters: Vec<Master>,
     /// Calls on their way: machine, server and its life, call.
@@ -94,7 +94,7 @@ impl Model {
         let mut model = Self {
             settings,
             keys: Keys::of("model"),
-            now: Nanos(1_000 * Nanos::SECOND.0),
+            now: Moment(1_000 * Nanos::SECOND.0),
             machines: Vec::new(),
             masters,
             late: Vec::new(),
@@ -124,13 +124,13 @@ impl Model {
     pub fn add(&mut self, speed: f64, wants: u64) -> usize {
         self.machines.push(Machine {
             name: String::new(),
-            node: Node::new(100, (0, Nanos(0))),
+            node: Node::new(100, (0, Moment::FIRST)),
             speed,
             server: 0,
             wants,
             lives: false,
-            stopped_until: Nanos(0),
-            cut_until: Nanos(0),
+            stopped_until: Moment::FIRST,
+            cut_until: Moment::FIRST,
             refused: 0,
         });
         let place = self.machines.len() - 1;
@@ -143,17 +143,17 @@ impl Model {
         self.born += 1;
         let machine = &mut self.machines[place];
         machine.name = format!("machine-{place}-{}", self.born);
-        machine.node = Node::new(100, (0, Nanos(0)));
+        machine.node = Node::new(100, (0, Moment::FIRST));
         machine.lives = true;
     }
 
     /// The machine's clock.
-    pub fn local(&self, place: usize) -> Nanos {
-        Nanos((self.now.0 as f64 * self.machines[place].speed) as u64)
+    pub fn local(&self, place: usize) -> Moment {
+        Moment((self.now.0 as f64 * self.machines[place].speed) as u64)
     }
 
     /// When the machine's clock shows this.
-    pub fn true_time(&self, place: usize, local: Nanos) -> Nanos {
+    pub fn true_time(&self, place: usize, local: Moment) -> Nanos {
         Nanos((local.0 as f64 / self.machines[place].speed).ceil() as u64)
     }
 

@@ -16,7 +16,7 @@ mod tests;
 
 use core::ptr::NonNull;
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Rate};
 
 use crate::policy::throttle::Thresholds;
 
@@ -149,8 +149,8 @@ impl Board {
 
     /// When the last observation was made.
     #[must_use]
-    pub fn observed(&self) -> Nanos {
-        Nanos(self.header.observed.load(Ordering::Acquire))
+    pub fn observed(&self) -> Moment {
+        Moment(self.header.observed.load(Ordering::Acquire))
     }
 
     /// The media, of which those after [`NETWORK`] are single disks.

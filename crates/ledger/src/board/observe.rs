@@ -1,6 +1,6 @@
 //! Making an observation.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::medium::{Exact, Kind, Look, News};
 use crate::board::{ALL_DISKS, Board, MEDIA, Moved, NETWORK, Work};
@@ -90,28 +90,28 @@ impl MachineTotals {
 }
 
 /// Returns true if an observation made at `observed` is to be replaced.
-const fn is_old(observed: Nanos, now: Nanos, interval: Nanos) -> bool {
-    now.minus(observed).0 >= interval.0 || has_run_back(observed, now)
+const fn is_old(observed: Moment, now: Moment, interval: Nanos) -> bool {
+    now.since(observed).0 >= interval.0 || has_run_back(observed, now)
 }
 
 /// Returns true if the clock was set back since `observed`. Otherwise no one would observe until it
 /// has caught up.
-const fn has_run_back(observed: Nanos, now: Nanos) -> bool {
-    observed.minus(now).0 > STALE.0
+const fn has_run_back(observed: Moment, now: Moment) -> bool {
+    observed.since(now).0 > STALE.0
 }
 
 impl Board {
     /// Claims the next observation: returns the time since the last one if that is old and no other
     /// process makes a new one. The caller must then make it.
     #[must_use]
-    pub fn claim_observation(&self, now: Nanos) -> Option<Nanos> {
+    pub fn claim_observation(&self, now: Moment) -> Option<Nanos> {
         self.claim_observation_after(now, INTERVAL)
     }
 
     /// Claims the next observation like [`Self::claim_observation`], where one is old after
     /// `interval`.
     #[must_use]
-    pub fn claim_observation_after(&self, now: Nanos, interval: Nanos) -> Option<Nanos> {
+    pub fn claim_observation_after(&self, now: Moment, interval: Nanos) -> Option<Nanos> {
         let before = self.observed();
         if !is_old(before, now, interval) {
             return None;
@@ -119,18 +119,18 @@ impl Board {
         let order = (Ordering::AcqRel, Ordering::Relaxed);
         self.header.observed.compare_exchange(before.0, now.0, order.0, order.1).ok()?;
         // How long it is since then, such a clock does not tell.
-        Some(if has_run_back(before, now) { Nanos(u64::MAX) } else { now.minus(before) })
+        Some(if has_run_back(before, now) { Nanos(u64::MAX) } else { now.since(before) })
     }
 
     /// Returns true if the last observation is so old that the next process that looks makes a new
     /// one.
     #[must_use]
-    pub fn is_due(&self, now: Nanos) -> bool {
+    pub fn is_due(&self, now: Moment) -> bool {
         is_old(self.observed(), now, INTERVAL)
     }
 
     /// Enters an observation that was made `gap` after the last one.
-    pub fn enter(&self, now: Nanos, gap: Nanos, totals: &MachineTotals) {
+    pub fn enter(&self, now: Moment, gap: Nanos, totals: &MachineTotals) {
         let mut moved = [None; MEDIA];
         for (place, ((new, medium), all)) in
             moved.iter_mut().zip(&self.media).zip(&totals.media).enumerate()
@@ -183,7 +183,7 @@ impl Board {
     /// What of each medium's traffic the classes were charged, and the weights of those that have
     /// work to do there. A class on several disks was charged on each in proportion to what the
     /// disk moved.
-    fn explained(&self, now: Nanos, moved: &[Moved; MEDIA]) -> ([Moved; MEDIA], [u32; MEDIA]) {
+    fn explained(&self, now: Moment, moved: &[Moved; MEDIA]) -> ([Moved; MEDIA], [u32; MEDIA]) {
         let (mut own, mut weights) = ([Moved::default(); MEDIA], [0u32; MEDIA]);
         for slot in self.used() {
             let (news, weight, media) = (slot.news(), slot.active_weight(now), slot.media());

@@ -1,6 +1,6 @@
 //! One class on the board.
 
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use crate::board::{Board, Moved};
 use crate::layout::Class;
@@ -10,7 +10,7 @@ use crate::primitive::{AtomicU32, AtomicU64, Ordering};
 /// A class that has not been seen for this long may lose its slot.
 const GONE: Nanos = Nanos(60 * Nanos::SECOND.0);
 /// A class that has been seen within this time has work to do.
-const ACTIVE: Nanos = Nanos(Nanos::SECOND.0);
+const ACTIVE: Nanos = Nanos::SECOND;
 /// What a change of a name or an inode writes besides what is charged: its part of the journal. Measured on
 /// ext4 1.1 KiB for each file made, on xfs half as much.
 const JOURNAL: u64 = 2 << 10;
@@ -69,7 +69,7 @@ impl Slot {
         ]
     }
 
-    fn publish(&self, class: &Class, now: Nanos) {
+    fn publish(&self, class: &Class, now: Moment) {
         let total = |resource| class.meter(resource).total();
         self.read.store(total(Resource::Read), Ordering::Relaxed);
         self.written.store(total(Resource::Write), Ordering::Relaxed);
@@ -112,15 +112,15 @@ impl Slot {
     }
 
     /// Its weight, if it has work to do and gives way to others.
-    pub(super) fn active_weight(&self, now: Nanos) -> u32 {
-        let seen = Nanos(self.seen.load(Ordering::Relaxed));
-        if now.minus(seen) > ACTIVE { 0 } else { self.weight.load(Ordering::Relaxed) }
+    pub(super) fn active_weight(&self, now: Moment) -> u32 {
+        let seen = Moment(self.seen.load(Ordering::Relaxed));
+        if now.since(seen) > ACTIVE { 0 } else { self.weight.load(Ordering::Relaxed) }
     }
 
     /// Takes the slot for a class, if it is free, or if its class is gone.
-    pub(super) fn claim(&self, class: &Class, now: Nanos) -> bool {
+    pub(super) fn claim(&self, class: &Class, now: Moment) -> bool {
         let owner = self.nonce.load(Ordering::Relaxed);
-        if owner != 0 && now.minus(Nanos(self.seen.load(Ordering::Relaxed))) <= GONE {
+        if owner != 0 && now.since(Moment(self.seen.load(Ordering::Relaxed))) <= GONE {
             return false;
         }
         // First, so that other classes that look for a slot find the new one there.
@@ -153,7 +153,7 @@ impl Board {
     }
 
     /// Writes what a class has been charged where every class of the user finds it.
-    pub fn publish(&self, class: &Class, now: Nanos) {
+    pub fn publish(&self, class: &Class, now: Moment) {
         class.age_media(now);
         if let Some(slot) = self.slot(class) {
             slot.publish(class, now);
@@ -167,7 +167,7 @@ impl Board {
 
     /// Publishes the class as [`Self::publish`] does, with what its members have moved and were not
     /// charged yet.
-    pub fn publish_ahead(&self, class: &Class, now: Nanos, ahead: Moved) {
+    pub fn publish_ahead(&self, class: &Class, now: Moment, ahead: Moved) {
         self.publish(class, now);
         if let Some(slot) = self.slot(class) {
             slot.set_ahead(ahead);

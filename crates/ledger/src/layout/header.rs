@@ -1,7 +1,7 @@
 //! What the block begins with.
 
 use discnice_sys::block::BlockId;
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use crate::layout::{Class, NAME_MAX};
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -153,7 +153,7 @@ impl Class {
     }
 
     /// Notes that an observation is followed; returns whether it was not yet.
-    pub(super) fn follows(&self, observed: Nanos) -> bool {
+    pub(super) fn follows(&self, observed: Moment) -> bool {
         self.header.followed.swap(observed.0, Ordering::Relaxed) != observed.0
     }
 

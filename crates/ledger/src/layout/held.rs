@@ -1,6 +1,6 @@
 //! Which thresholds hold now: all that are set, or those of media where others are busy.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::board::{ALL_DISKS, Board, Medium, NETWORK};
 use crate::layout::Class;
@@ -87,7 +87,7 @@ impl Class {
     }
 
     /// Has the members record their calls until this moment.
-    pub fn trace_until(&self, moment: Nanos) {
+    pub fn trace_until(&self, moment: Moment) {
         self.trace.read_until(moment);
         self.header.limited.fetch_or(TRACED, Ordering::Release);
     }
@@ -122,7 +122,7 @@ impl Class {
 
     /// Applies the last observation on the board; returns true if that changed what is in force, so
     /// that the caller wakes the threads that wait on [`Class::changes`].
-    pub fn follow(&self, now: Nanos, board: &Board) -> bool {
+    pub fn follow(&self, now: Moment, board: &Board) -> bool {
         if !self.follows(board.observed()) {
             return false;
         }
@@ -184,13 +184,13 @@ impl Class {
     }
 
     /// Holds everything that has a threshold, because the others' traffic is unknown.
-    pub fn hold_all(&self, now: Nanos) -> bool {
+    pub fn hold_all(&self, now: Moment) -> bool {
         self.hold(now, Resources::ALL, (1, 1))
     }
 
     /// Puts thresholds in force: all of them, or, of a class that gives way, those of these resources, each at the fraction
     /// that `share.0` is of `share.1`; returns true if that changed anything.
-    pub(super) fn hold(&self, now: Nanos, held: Resources, share: (u32, u32)) -> bool {
+    pub(super) fn hold(&self, now: Moment, held: Resources, share: (u32, u32)) -> bool {
         // Until nothing changes: another process may change the limits meanwhile, and what was read before must not stay.
         (0..PASSES).take_while(|_| self.put_in_force(now, held, share)).count() > 0
     }
@@ -199,7 +199,7 @@ impl Class {
     ///
     /// Several members may do so at once. Each step is the same for all of them, so the order does
     /// not matter, nor does it if one is killed in between.
-    fn put_in_force(&self, now: Nanos, held: Resources, share: (u32, u32)) -> bool {
+    fn put_in_force(&self, now: Moment, held: Resources, share: (u32, u32)) -> bool {
         let yields = self.is_to_yield();
         let (held, (weight, all)) = if yields { (held, share) } else { (Resources::ALL, (1, 1)) };
         let (pace, mut changed, mut limited) = (self.pace(), false, Resources::NONE);

@@ -1,6 +1,6 @@
 //! The least rate: what a class that gives way may have of its disks however much others wait for them.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::layout::{Class, Direction};
 use crate::policy::Resource;
@@ -33,8 +33,8 @@ impl Class {
 
     /// Returns true if the class gives way, and passes as soon as it does because of its least rate.
     #[must_use]
-    pub fn keeps_least(&self, now: Nanos) -> bool {
-        let decided = Nanos(self.least.decided.load(Ordering::Relaxed));
+    pub fn keeps_least(&self, now: Moment) -> bool {
+        let decided = Moment(self.least.decided.load(Ordering::Relaxed));
         decided.plus(LATELY) > now && self.at_least().is_some() && self.yields()
     }
 
@@ -44,7 +44,7 @@ impl Class {
     pub fn prolong(
         &self,
         direction: Direction,
-        (begun, now): (Nanos, Nanos),
+        (begun, now): (Moment, Moment),
         amount: u64,
         time: Nanos,
     ) {
@@ -59,7 +59,7 @@ impl Class {
 
     /// Returns so much of a disk's time for a class that has only a part of its threshold, because it shares the disk with
     /// others that give way: the smaller the part, the more. What a lease or the user's own policy allows is no such part.
-    fn in_share(&self, now: Nanos, resource: Resource, time: Nanos) -> Nanos {
+    fn in_share(&self, now: Moment, resource: Resource, time: Nanos) -> Nanos {
         let (part, whole) = (self.meter(resource).rate(), self.meter(resource).threshold());
         if whole.is_unlimited() || part >= self.ceiling(now, resource) {
             return time;

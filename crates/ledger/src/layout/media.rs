@@ -1,6 +1,6 @@
 //! On which media a class moves what.
 
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment};
 
 use crate::layout::Class;
 
@@ -22,7 +22,7 @@ impl Class {
     }
 
     /// Forgets media that the class uses no more.
-    pub(crate) fn age_media(&self, now: Nanos) {
+    pub(crate) fn age_media(&self, now: Moment) {
         self.places.age(now, self.total().total());
     }
 

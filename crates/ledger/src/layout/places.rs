@@ -4,7 +4,7 @@
 //! would be held for whatever uses that disk, and what it moves on the second would be taken for that of others. So the class
 //! counts what it moves where, in epochs: a medium counts that got much of an epoch, or much of the one before.
 
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use crate::board::MEDIA;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -91,11 +91,11 @@ impl Places {
 
     /// Begins a new epoch if the last began long ago, or the class has moved enough since, `moved` in all, and any medium was
     /// noted in it: a class that does nothing stays where it is.
-    pub(super) fn age(&self, now: Nanos, moved: u64) {
+    pub(super) fn age(&self, now: Moment, moved: u64) {
         let since = self.since.load(Ordering::Relaxed);
         let new = moved.saturating_sub(self.moved.load(Ordering::Relaxed));
         let lasts = if new < MOVED { EPOCH } else { SHORTEST };
-        if now.minus(Nanos(since)) < lasts {
+        if now.since(Moment(since)) < lasts {
             return;
         }
         let sum = self.sum();
@@ -159,8 +159,8 @@ mod tests {
         }
     }
 
-    fn at(seconds: u64) -> Nanos {
-        Nanos((1000 + seconds) * Nanos::SECOND.0)
+    fn at(seconds: u64) -> Moment {
+        Moment((1000 + seconds) * Nanos::SECOND.0)
     }
 
     /// The seconds of forty in which the system's disk counts, of a job that moves `data` bytes a second on another and

@@ -3,7 +3,7 @@
 use std::alloc::{Layout, alloc_zeroed};
 use std::cell::Cell;
 
-use discnice_units::{Bytes, Nanos, Rate};
+use discnice_units::{Bytes, Moment, Nanos, Rate};
 
 use super::membership::PROBES;
 use super::*;
@@ -50,21 +50,21 @@ fn limits_and_names_are_kept() {
     let pace = Pace::DEFAULT.with_policy(Choice::Sleep).with_window(Some(Nanos::from_millis(700)));
     let limits = limits.with_at_least(Some(Rate::per_second(3))).with_per_child(true);
     let limits = limits.with_loopback(true).with_memory(memory).with_pace(pace);
-    class.set_limits(Nanos(5), &limits);
+    class.set_limits(Moment(5), &limits);
     assert_eq!(class.limits(), limits);
     assert_eq!(class.limited().bits(), 0xff);
     assert_eq!(class.window(), Nanos::from_millis(700));
     class.header.pace.store(u64::MAX, Ordering::Relaxed);
     assert_eq!(class.window(), Nanos(5 * Nanos::SECOND.0), "a scribbled one");
     assert!(class.name().starts_with(b"tests\0"));
-    class.set_limits(Nanos(6), &Limits::UNLIMITED);
+    class.set_limits(Moment(6), &Limits::UNLIMITED);
     assert!(class.limited().is_empty() && !class.counts_loopback());
 }
 
 #[test]
 fn only_what_has_a_threshold_is_owed() {
     let class = class();
-    let now = Nanos(100 * Nanos::SECOND.0);
+    let now = Moment(100 * Nanos::SECOND.0);
     let limits = Limits::UNLIMITED.with(Resource::NetUp, Rate::per_second(1000));
     class.set_limits(now, &limits);
     assert!(!class.is_limited(), "the disk is free");
@@ -80,19 +80,19 @@ fn only_what_has_a_threshold_is_owed() {
 fn a_trace_ends_with_the_first_call_after_it_was_last_asked_for() {
     let class = class();
     let mut reader = class.trace().reader();
-    let call = |at| Record { at: Nanos(at), ..Record::default() };
+    let call = |at| Record { at: Moment(at), ..Record::default() };
     assert!(class.is_unheld() && !class.is_traced());
-    class.trace_until(Nanos(10));
+    class.trace_until(Moment(10));
     assert!(class.is_traced() && !class.is_unheld() && !class.is_held_on_disk_alone());
     assert!(!class.is_limited() && class.limited().is_empty(), "a trace holds nothing");
-    class.set_limits(Nanos(1), &Limits::UNLIMITED);
+    class.set_limits(Moment(1), &Limits::UNLIMITED);
     assert!(class.is_traced(), "a change of the limits ends no trace");
     class.record(&call(9));
     class.record(&call(10));
     assert!(!class.is_traced() && class.is_unheld());
     let mut seen = Vec::new();
     reader.read(false, |record| seen.push(record.at));
-    assert_eq!(seen, [Nanos(9)]);
+    assert_eq!(seen, [Moment(9)]);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn an_expected_process_is_listed_once() {
 #[test]
 fn a_lease_is_a_ceiling_that_ends_without_its_holder() {
     let class = class();
-    let (now, later) = (Nanos(100 * Nanos::SECOND.0), Nanos(130 * Nanos::SECOND.0));
+    let (now, later) = (Moment(100 * Nanos::SECOND.0), Moment(130 * Nanos::SECOND.0));
     let rate = |units| Rate::per_second(units);
     assert!(class.join_fleet(now));
     assert_eq!(class.total().rate(), rate(crate::fleet::LEAST));
@@ -204,10 +204,10 @@ fn a_lease_is_a_ceiling_that_ends_without_its_holder() {
 fn a_lease_holds_while_a_class_that_gives_way_is_free() {
     let class = class();
     let limits = Limits::UNLIMITED.with_when(crate::policy::When::Busy);
-    class.set_limits(Nanos(5), &limits);
+    class.set_limits(Moment(5), &limits);
     assert!(class.is_free() || class.limited().is_empty());
-    class.join_fleet(Nanos(5));
-    class.write_lease(Nanos(5), (5_000_000, 100_000), Nanos(50));
+    class.join_fleet(Moment(5));
+    class.write_lease(Moment(5), (5_000_000, 100_000), Moment(50));
     assert_eq!(class.total().rate(), Rate::per_second(5_100_000));
     assert!(class.is_limited());
 }
@@ -215,7 +215,7 @@ fn a_lease_holds_while_a_class_that_gives_way_is_free() {
 #[test]
 fn a_class_with_a_total_is_held_when_it_is_used_up() {
     let class = class();
-    let (now, pace) = (Nanos(100 * Nanos::SECOND.0), class.pace());
+    let (now, pace) = (Moment(100 * Nanos::SECOND.0), class.pace());
     let total = |bytes| Limits::UNLIMITED.with_disk_total(Some(Bytes::new(bytes)));
     class.total().settle(pace, now, 0, 7000);
     assert!(class.is_unheld() && !class.mind_disk_total());
@@ -247,7 +247,7 @@ fn a_class_with_a_total_is_held_when_it_is_used_up() {
 #[test]
 fn a_total_of_a_class_that_gives_way_holds_whatever_others_do() {
     let class = class();
-    let (now, pace) = (Nanos(100 * Nanos::SECOND.0), class.pace());
+    let (now, pace) = (Moment(100 * Nanos::SECOND.0), class.pace());
     let limits = Limits::UNLIMITED
         .with(Resource::Total, Rate::per_second(1 << 20))
         .with_when(crate::policy::When::Busy)
@@ -265,7 +265,7 @@ fn a_total_of_a_class_that_gives_way_holds_whatever_others_do() {
 #[test]
 fn advice_holds_below_the_thresholds_until_it_ends() {
     let class = class();
-    let (now, until) = (Nanos(100 * Nanos::SECOND.0), Nanos(101 * Nanos::SECOND.0));
+    let (now, until) = (Moment(100 * Nanos::SECOND.0), Moment(101 * Nanos::SECOND.0));
     let rate = Rate::per_second;
     let pace = Pace::DEFAULT.with_policy(Choice::Program);
     class.set_limits(now, &Limits::UNLIMITED.with(Resource::Total, rate(1000)).with_pace(pace));
@@ -298,7 +298,7 @@ fn one_process_asks_the_users_program() {
 
 #[test]
 fn a_lease_does_not_make_a_piece_of_work_longer() {
-    let (class, now) = (class(), Nanos(100 * Nanos::SECOND.0));
+    let (class, now) = (class(), Moment(100 * Nanos::SECOND.0));
     let time = Nanos::from_millis(300);
     for threshold in [Rate::UNLIMITED, Rate::per_second(100 << 20)] {
         let limits = Limits::UNLIMITED.with(Resource::Total, threshold).with_when(When::Busy);
@@ -308,7 +308,7 @@ fn a_lease_does_not_make_a_piece_of_work_longer() {
         assert_eq!(class.total().rate(), Rate::per_second(10 << 20));
         class.prolong(Direction::Read, (now, now), 0, time);
         let paid = class.total().frontier();
-        assert!(paid <= now.plus(time), "{threshold:?}: {paid} at {now}");
+        assert!(paid <= now.plus(time), "{threshold:?}: {paid:?} at {now:?}");
         class.leave_fleet(now);
     }
 }

@@ -1,6 +1,6 @@
 //! The thresholds of a class, and which of them hold.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::layout::{Class, header};
 use crate::meter::Meter;
@@ -90,7 +90,7 @@ impl Class {
     //= discnice/4.1-degree
     /// Changes thresholds and policy; the caller then wakes the threads that wait on
     /// [`Class::changes`].
-    pub fn set_limits(&self, now: Nanos, limits: &Limits) {
+    pub fn set_limits(&self, now: Moment, limits: &Limits) {
         self.header.pace.store(limits.pace().to_word(), Ordering::Relaxed);
         for resource in Resource::ALL {
             self.meter(resource).set_threshold(limits.rate(resource));
@@ -111,7 +111,7 @@ impl Class {
     }
 
     /// Nothing passes as unused allowance of the time before `moment`, which may be yet to come.
-    pub fn forfeit_credit(&self, moment: Nanos) {
+    pub fn forfeit_credit(&self, moment: Moment) {
         Resource::ALL.iter().for_each(|resource| self.meter(*resource).forfeit(moment));
     }
 
@@ -222,7 +222,7 @@ impl Class {
     pub(super) fn lift_all(&self) {
         for meter in &self.meters {
             meter.set_threshold(Rate::UNLIMITED);
-            meter.set_rate(Pace::DEFAULT, Nanos(0), Rate::UNLIMITED);
+            meter.set_rate(Pace::DEFAULT, Moment::FIRST, Rate::UNLIMITED);
         }
     }
 }

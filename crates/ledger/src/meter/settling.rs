@@ -1,6 +1,6 @@
 //! Corrects what was charged to a meter once it is known what passed.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use super::{Meter, longest_debt};
 use crate::policy::choice::Chosen;
@@ -10,7 +10,7 @@ use crate::primitive::Ordering;
 impl Meter {
     //= rate-windows/4-lost-bandwidth
     /// Records that `actual` units passed, of which `reserved` had been reserved.
-    pub fn settle(&self, pace: Pace, now: Nanos, reserved: u64, actual: u64) {
+    pub fn settle(&self, pace: Pace, now: Moment, reserved: u64, actual: u64) {
         let policy = pace.at(self.rate());
         if actual > 0 {
             self.total.fetch_add(actual, Ordering::Relaxed);
@@ -29,7 +29,7 @@ impl Meter {
 
     //= rate-windows/8-feedback
     /// Takes back `units` that were charged and then never reached the disk.
-    pub fn credit(&self, pace: Pace, now: Nanos, units: u64) {
+    pub fn credit(&self, pace: Pace, now: Moment, units: u64) {
         let _ = self.total.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |total| {
             Some(total.saturating_sub(units))
         });
@@ -45,10 +45,10 @@ impl Meter {
     pub(crate) fn prolong(
         &self,
         pace: Pace,
-        now: Nanos,
+        now: Moment,
         (amount, time): (u64, Nanos),
-        least: Option<(Rate, Nanos)>,
-    ) -> Option<Nanos> {
+        least: Option<(Rate, Moment)>,
+    ) -> Option<Moment> {
         let rule = pace.rule(self.rate());
         if rule.rate.is_unlimited() {
             return None;
@@ -56,7 +56,7 @@ impl Meter {
         let longest = longest_debt(rule.rate);
         let mut kept = None;
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            let frontier = Nanos(frontier);
+            let frontier = Moment(frontier);
             let long = rule.prolong(frontier, now, amount, (time, longest));
             let least = least.map(|(rate, begun)| rule.no_later(frontier, begun, amount, rate));
             kept = least.filter(|least| *least < long);
@@ -65,13 +65,13 @@ impl Meter {
         kept
     }
 
-    fn correct(&self, policy: &Chosen, now: Nanos, reserved: u64, actual: u64) {
+    fn correct(&self, policy: &Chosen, now: Moment, reserved: u64, actual: u64) {
         if policy.rate().is_unlimited() || reserved == actual {
             return;
         }
         let passed = self.passed(policy, now);
         let _ = self.frontier.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |frontier| {
-            let frontier = Nanos(frontier);
+            let frontier = Moment(frontier);
             let corrected = if actual > reserved {
                 policy.charge(Past { frontier, passed }, now, actual - reserved)
             } else {

@@ -2,7 +2,7 @@ use super::*;
 use crate::policy::Choice;
 
 const PACE: Pace = Pace::DEFAULT;
-const NOW: Nanos = Nanos(1000 * Nanos::SECOND.0);
+const NOW: Moment = Moment(1000 * Nanos::SECOND.0);
 
 //= discnice/5.1-messages
 //= rate-windows/3.1-aggregate
@@ -12,7 +12,7 @@ fn reservations_queue_up() {
     let first = meter.reserve(PACE, NOW, 100_000).unwrap();
     let second = meter.reserve(PACE, NOW, 100_000).unwrap();
     assert_eq!(first, NOW);
-    assert_eq!(second.minus(NOW).0 / 1_000_000, 75, "100 ms of work less 25 ms of credit");
+    assert_eq!(second.since(NOW).0 / 1_000_000, 75, "100 ms of work less 25 ms of credit");
     while meter.reserve(PACE, NOW, 100_000).is_some() {}
     assert!(meter.retry_at(PACE, NOW) > NOW);
 }
@@ -40,16 +40,16 @@ fn a_scribbled_frontier_holds_no_thread_for_long() {
         assert!(later <= NOW.plus(Nanos(3 * Nanos::SECOND.0)));
         assert!(meter.reserve(PACE, later, 1).is_some());
     }
-    let debt = |scribbled: Nanos| {
+    let debt = |scribbled: Moment| {
         meter.frontier.store(scribbled.0, Ordering::Relaxed);
-        meter.paid_at(NOW, 1).minus(NOW)
+        meter.paid_at(NOW, 1).since(NOW)
     };
     let many = Nanos(15 * Nanos::SECOND.0);
     assert_eq!(debt(NOW.plus(many)), many, "the windows of many members");
-    assert_eq!(debt(Nanos(u64::MAX)), Nanos(3 * Nanos::SECOND.0));
+    assert_eq!(debt(Moment::NEVER), Nanos(3 * Nanos::SECOND.0));
     assert_eq!(meter.frontier(), NOW.plus(Nanos(3 * Nanos::SECOND.0)), "brought back");
     meter.rate.store(0, Ordering::Relaxed);
-    assert_eq!(debt(Nanos(u64::MAX)), Nanos(0), "nothing is owed without a threshold");
+    assert_eq!(debt(Moment::NEVER), Nanos(0), "nothing is owed without a threshold");
     assert_eq!(meter.reserve(PACE, NOW, u64::MAX), Some(NOW));
 }
 
@@ -59,13 +59,13 @@ fn what_is_forfeited_does_not_pass() {
     meter.forfeit(NOW);
     meter.reserve(PACE, NOW, 100_000).unwrap();
     let second = meter.reserve(PACE, NOW, 100_000).unwrap();
-    assert_eq!(second.minus(NOW).0 / 1_000_000, 100, "100 ms of work and no credit");
+    assert_eq!(second.since(NOW).0 / 1_000_000, 100, "100 ms of work and no credit");
     let owed = meter.frontier();
     meter.forfeit(NOW);
     assert_eq!(meter.frontier(), owed, "what is owed stays");
     let free = Meter::new(Rate::UNLIMITED);
     free.forfeit(NOW);
-    assert_eq!(free.frontier(), Nanos(0));
+    assert_eq!(free.frontier(), Moment::FIRST);
 }
 
 //= rate-windows/8-feedback
@@ -92,7 +92,7 @@ fn a_policy_that_looks_back_remembers_what_was_reserved() {
     let pass = |now| (0..).take_while(|_| meter.reserve(SLEEP, now, 100_000).is_some()).count();
     assert_eq!(pass(NOW), 10, "what N = 1 s allows at once, where the rate window has 2 wait");
     let retry = meter.retry_at(SLEEP, NOW);
-    assert_eq!(retry.minus(NOW), Nanos::from_millis(100), "B/R - N");
+    assert_eq!(retry.since(NOW), Nanos::from_millis(100), "B/R - N");
     meter.settle(SLEEP, NOW, 100_000, 0);
     assert_eq!(meter.total(), 0);
     assert_eq!(pass(retry), 1, "one did not pass after all");

@@ -13,7 +13,7 @@
 
 mod seen;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use seen::Base;
 pub use seen::Seen;
@@ -64,13 +64,13 @@ pub enum Phase {
     /// The window doubles, up to what the path carried before, if that is known.
     Starts,
     /// A queue of its own drains until then.
-    Settles(Nanos),
+    Settles(Moment),
     /// It is near what the path carries.
     Goes,
     /// Others were seen last then.
-    Yields(Nanos),
+    Yields(Moment),
     /// It is slow until then, to measure the base.
-    Slows(Nanos),
+    Slows(Moment),
 }
 
 /// The window of a path in one direction.
@@ -82,11 +82,11 @@ pub struct Delay {
     /// Bytes a second that the path carries; zero before that is known.
     rate: u64,
     /// The last decision: when, and bytes moved until then.
-    decided: Option<(Nanos, u64)>,
+    decided: Option<(Moment, u64)>,
     /// Least round trip since then.
     trip: Nanos,
     queue: Nanos,
-    slows_at: Nanos,
+    slows_at: Moment,
 }
 
 impl Default for Delay {
@@ -99,7 +99,7 @@ impl Default for Delay {
             decided: None,
             trip: Nanos(u64::MAX),
             queue: Nanos(0),
-            slows_at: Nanos(0),
+            slows_at: Moment::FIRST,
         }
     }
 }
@@ -150,7 +150,7 @@ impl Delay {
             self.decided = Some((seen.now, seen.moved));
             return true;
         };
-        let gap = seen.now.minus(at);
+        let gap = seen.now.since(at);
         if gap < self.trip.max(SHORTEST) {
             return false;
         }
@@ -179,7 +179,7 @@ impl Delay {
         Nanos((base.0 / TARGET_PART).clamp(TARGET_MIN.0, TARGET_MAX.0))
     }
 
-    fn decide(&mut self, now: Nanos, trip: Nanos, rate: u64) {
+    fn decide(&mut self, now: Moment, trip: Nanos, rate: u64) {
         let target = self.target();
         // What is in flight, and as much again as may stand in the queue.
         let room =
@@ -204,7 +204,7 @@ impl Delay {
         self.window = self.window.max(LEAST).max(in_flight(self.rate, self.length()) / PARTS);
     }
 
-    fn start(&mut self, now: Nanos, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
+    fn start(&mut self, now: Moment, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
         if self.queue.0 > target.0 / 4 * 3 {
             self.rate = rate;
             // Half of it, while the queue of its own drains.
@@ -219,13 +219,13 @@ impl Delay {
         }
     }
 
-    fn settle(&mut self, now: Nanos, trip: Nanos) {
+    fn settle(&mut self, now: Moment, trip: Nanos) {
         // What was sent is on its way for a round trip, and the smoothed round trip follows it.
         self.phase = Phase::Settles(now.plus(Nanos(2 * trip.0 + 2 * self.queue.0)));
         self.slows_at = self.slows_at.max(now.plus(APART));
     }
 
-    fn go(&mut self, now: Nanos, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
+    fn go(&mut self, now: Moment, trip: Nanos, target: Nanos, (rate, room): (u64, u64)) {
         if matches!(self.phase, Phase::Settles(_)) {
             self.window = in_flight(self.rate, self.length());
         }
@@ -268,7 +268,7 @@ impl Delay {
         Nanos(own.clamp(target / 3, target / 2))
     }
 
-    fn slow(&mut self, now: Nanos, trip: Nanos) {
+    fn slow(&mut self, now: Moment, trip: Nanos) {
         let lasts = Nanos(2 * trip.max(self.length()).0);
         self.phase = Phase::Slows(now.plus(lasts));
         // It takes two more round trips to double twice.
@@ -276,7 +276,7 @@ impl Delay {
         self.window /= FALL;
     }
 
-    fn fall(&mut self, now: Nanos) {
+    fn fall(&mut self, now: Moment) {
         self.phase = Phase::Yields(now);
         self.window /= FALL;
     }

@@ -9,7 +9,7 @@
 
 use core::fmt;
 
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 /// The unit in which thresholds are kept.
 const UNIT: u64 = 64 << 10;
@@ -145,9 +145,9 @@ pub enum Waited {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     /// The class runs, at least until then.
-    Runs { at_least: Nanos },
+    Runs { at_least: Moment },
     /// The class has been stopped since then.
-    Stands { since: Nanos },
+    Stands { since: Moment },
 }
 
 /// What is decided for one class, look by look.
@@ -157,12 +157,16 @@ pub struct Regulation {
     /// How long it is left alone next time.
     excuse: Nanos,
     /// When others were seen to wait last.
-    others: Nanos,
+    others: Moment,
 }
 
 impl Default for Regulation {
     fn default() -> Self {
-        Self { state: State::Runs { at_least: Nanos(0) }, excuse: EXCUSE, others: Nanos(0) }
+        Self {
+            state: State::Runs { at_least: Moment::FIRST },
+            excuse: EXCUSE,
+            others: Moment::FIRST,
+        }
     }
 }
 
@@ -176,7 +180,7 @@ impl Regulation {
     //= rate-windows/2-high
     //= ms-manners/3-memory
     /// Decides if the class, with so many bytes resident, is stopped from now on.
-    pub fn decide(&mut self, now: Nanos, bounds: Bounds, resident: u64, waited: Waited) -> bool {
+    pub fn decide(&mut self, now: Moment, bounds: Bounds, resident: u64, waited: Waited) -> bool {
         let pressed = waited != Waited::None;
         if waited == Waited::Others || pressed && self.stands() {
             self.others = now;
@@ -202,7 +206,7 @@ impl Regulation {
     //= rate-windows/2-between
     /// Lets the class run. A class that alone waited for memory does not wait while stopped, since
     /// no other task is short of it.
-    fn run(&mut self, now: Nanos, alone: bool) {
+    fn run(&mut self, now: Moment, alone: bool) {
         let at_least = if alone { self.excuse } else { TURN };
         self.excuse = if alone { Nanos(self.excuse.0 * 2).min(LONGEST) } else { EXCUSE };
         self.state = State::Runs { at_least: now.plus(at_least) };

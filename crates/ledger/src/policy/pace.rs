@@ -13,7 +13,7 @@
 //!
 //! DiscNice's own N = 1 s (DiscNice, 5.3) is the same rule with a window of one second.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::policy::contract::{Past, Policy, Reservation};
 
@@ -142,7 +142,7 @@ impl Rule {
     /// Returns the moment from which `amount` units may pass, or none when the queue is too long
     /// to promise one: then wait until `retry_at` and ask again. The bound keeps a crowd of
     /// waiters that is killed from leaving a debt that was never spent.
-    const fn take_place(&self, frontier: Nanos, now: Nanos, amount: u64) -> Reservation {
+    const fn take_place(&self, frontier: Moment, now: Moment, amount: u64) -> Reservation {
         let from = self.from(frontier, now);
         let start = if from.0 > now.0 { from } else { now };
         if start.0 > now.plus(QUEUE).0 {
@@ -156,11 +156,11 @@ impl Rule {
     #[must_use]
     pub const fn prolong(
         &self,
-        frontier: Nanos,
-        now: Nanos,
+        frontier: Moment,
+        now: Moment,
         amount: u64,
         (time, longest): (Nanos, Nanos),
-    ) -> Nanos {
+    ) -> Moment {
         let later = self.from(frontier, now).plus(time.minus(self.aim().time_for(amount)));
         let limit = now.plus(longest);
         if later.0 > limit.0 && limit.0 > frontier.0 { limit } else { later }
@@ -169,7 +169,13 @@ impl Rule {
     /// The frontier after `amount` units, which are charged already and began to pass at `begun`, where they are paid
     /// for at `least`, a lower rate.
     #[must_use]
-    pub const fn no_later(&self, frontier: Nanos, begun: Nanos, amount: u64, least: Rate) -> Nanos {
+    pub const fn no_later(
+        &self,
+        frontier: Moment,
+        begun: Moment,
+        amount: u64,
+        least: Rate,
+    ) -> Moment {
         let before = self.from(frontier.minus(self.aim().time_for(amount)), begun);
         let paid = before.plus(least.time_for(amount));
         if paid.0 < frontier.0 { frontier } else { paid }
@@ -177,17 +183,17 @@ impl Rule {
 
     /// The frontier after the rate changed from `self.rate` to `rate`: the debt in units stays.
     #[must_use]
-    pub const fn rescale(&self, frontier: Nanos, now: Nanos, rate: Rate) -> Nanos {
-        let debt = frontier.minus(now);
+    pub const fn rescale(&self, frontier: Moment, now: Moment, rate: Rate) -> Moment {
+        let debt = frontier.since(now);
         if rate.is_unlimited() || self.rate.is_unlimited() {
-            return Nanos(0);
+            return Moment::FIRST;
         }
         let units = self.rate.units_in(debt);
         if units == 0 { frontier } else { now.plus(rate.time_for(units)) }
     }
 
     /// Returns where the frontier starts: unused allowance older than the credit is forgotten.
-    const fn from(&self, frontier: Nanos, now: Nanos) -> Nanos {
+    const fn from(&self, frontier: Moment, now: Moment) -> Moment {
         let oldest = now.minus(self.credit());
         if frontier.0 < oldest.0 { oldest } else { frontier }
     }
@@ -202,20 +208,20 @@ impl Policy for Rule {
         self.credit()
     }
 
-    fn reserve(&self, past: Past, now: Nanos, amount: u64) -> Reservation {
+    fn reserve(&self, past: Past, now: Moment, amount: u64) -> Reservation {
         self.take_place(past.frontier, now, amount)
     }
 
     //= rate-windows/3.2-delay
-    fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
+    fn retry_at(&self, frontier: Moment, now: Moment) -> Moment {
         frontier.minus(Nanos(QUEUE.0 / 2)).max(now)
     }
 
-    fn charge(&self, past: Past, now: Nanos, amount: u64) -> Nanos {
+    fn charge(&self, past: Past, now: Moment, amount: u64) -> Moment {
         self.from(past.frontier, now).plus(self.aim().time_for(amount))
     }
 
-    fn refund(&self, frontier: Nanos, amount: u64) -> Nanos {
+    fn refund(&self, frontier: Moment, amount: u64) -> Moment {
         frontier.minus(self.aim().time_for(amount))
     }
 }

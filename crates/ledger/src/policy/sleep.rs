@@ -9,7 +9,7 @@
 //! out to have passed unasked (a flush of dirty pages, a page fault) may be more than a window's worth; its sleep
 //! is kept in the frontier, so that the average stays below R, as the paper says, although B forgets it after N.
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::policy::contract::{Past, Policy, Reservation};
 
@@ -37,7 +37,7 @@ impl Sleep {
     }
 
     /// The frontier where nothing is owed. It must not be zero, which means that nothing has passed for long.
-    fn no_later(past: Past, now: Nanos) -> Nanos {
+    fn no_later(past: Past, now: Moment) -> Moment {
         past.frontier.max(now)
     }
 }
@@ -51,7 +51,7 @@ impl Policy for Sleep {
         self.window
     }
 
-    fn reserve(&self, past: Past, now: Nanos, amount: u64) -> Reservation {
+    fn reserve(&self, past: Past, now: Moment, amount: u64) -> Reservation {
         if past.frontier > now {
             return Reservation { start: None, frontier: past.frontier };
         }
@@ -67,18 +67,18 @@ impl Policy for Sleep {
         Reservation { start: None, frontier }
     }
 
-    fn retry_at(&self, frontier: Nanos, now: Nanos) -> Nanos {
+    fn retry_at(&self, frontier: Moment, now: Moment) -> Moment {
         frontier.max(now)
     }
 
-    fn charge(&self, past: Past, now: Nanos, amount: u64) -> Nanos {
+    fn charge(&self, past: Past, now: Moment, amount: u64) -> Moment {
         if past.frontier > now {
             return past.frontier.plus(self.rate.time_for(amount));
         }
         Self::no_later(past, now.plus(self.sleep(past.passed)))
     }
 
-    fn refund(&self, frontier: Nanos, amount: u64) -> Nanos {
+    fn refund(&self, frontier: Moment, amount: u64) -> Moment {
         frontier.minus(self.rate.time_for(amount))
     }
 }
@@ -89,11 +89,11 @@ mod tests {
     use proptest::prelude::*;
 
     const SLEEP: Sleep = Sleep { rate: Rate::per_second(1 << 20), window: WINDOW };
-    const START: Nanos = Nanos(100 * Nanos::SECOND.0);
+    const START: Moment = Moment(100 * Nanos::SECOND.0);
 
     /// Lets a stream of (gap, amount) pass and returns (moment, amount) for each.
     fn simulate(work: &[(u64, u64)]) -> Vec<(u64, u64)> {
-        let (mut now, mut frontier) = (START, Nanos(0));
+        let (mut now, mut frontier) = (START, Moment::FIRST);
         let mut passed: Vec<(u64, u64)> = Vec::new();
         for &(gap, amount) in work {
             now = now.plus(Nanos(gap));
@@ -131,7 +131,7 @@ mod tests {
             frontier: u64, passed: u64, now: u64, amount: u64, rate: u64, window: u64
         ) {
             let sleep = Sleep { rate: Rate::per_second(rate), window: Nanos(window) };
-            let (past, now) = (Past { frontier: Nanos(frontier), passed }, Nanos(now));
+            let (past, now) = (Past { frontier: Moment(frontier), passed }, Moment(now));
             let asked = sleep.reserve(past, now, amount);
             prop_assert!(asked.start.is_none_or(|start| start == now));
             let _ = sleep.charge(past, now, amount);
@@ -154,7 +154,7 @@ mod tests {
         let passed = simulate(&work);
         assert_eq!(passed[2].0 - passed[0].0, 2_000_000);
         let rule = crate::policy::Pace::DEFAULT.rule(SLEEP.rate);
-        let first = rule.reserve(Past { frontier: Nanos(0), passed: 0 }, START, 300_000);
+        let first = rule.reserve(Past { frontier: Moment::FIRST, passed: 0 }, START, 300_000);
         let past = Past { frontier: first.frontier, passed: 0 };
         let second = rule.reserve(past, START.plus(Nanos::from_millis(1)), 300_000);
         assert!(second.start.unwrap() > START.plus(Nanos::from_millis(100)));
@@ -164,9 +164,9 @@ mod tests {
     #[test]
     fn what_a_flush_wrote_is_slept_for_in_full() {
         let flushed = 10 << 20;
-        let past = Past { frontier: Nanos(0), passed: flushed };
+        let past = Past { frontier: Moment::FIRST, passed: flushed };
         let frontier = SLEEP.charge(past, START, flushed);
-        assert_eq!(frontier.minus(START), Nanos(9 * Nanos::SECOND.0), "B/R - N");
+        assert_eq!(frontier.since(START), Nanos(9 * Nanos::SECOND.0), "B/R - N");
         let later = START.plus(Nanos(8 * Nanos::SECOND.0));
         let forgotten = Past { frontier, passed: 0 };
         assert_eq!(SLEEP.reserve(forgotten, later, 1).start, None);

@@ -10,7 +10,7 @@ fn ring() -> Box<Trace> {
 
 fn record(number: i64) -> Record {
     Record {
-        at: Nanos(7),
+        at: Moment(7),
         process: 4711,
         thread: u32::MAX,
         name: *b"copy_file_range\0",
@@ -89,8 +89,8 @@ fn a_reader_beside_writers_never_sees_half_a_record() {
 #[test]
 fn it_is_written_only_while_it_is_read() {
     let ring = ring();
-    assert!(!ring.is_read(Nanos(0)));
-    ring.read_until(Nanos(10));
-    ring.read_until(Nanos(5));
-    assert!(ring.is_read(Nanos(9)) && !ring.is_read(Nanos(10)));
+    assert!(!ring.is_read(Moment::FIRST));
+    ring.read_until(Moment(10));
+    ring.read_until(Moment(5));
+    assert!(ring.is_read(Moment(9)) && !ring.is_read(Moment(10)));
 }

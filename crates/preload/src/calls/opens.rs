@@ -4,7 +4,7 @@ use core::ffi::c_char;
 
 use discnice_ledger::Class;
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use super::names::{change, look, operation};
 use super::removals::open_emptied;
@@ -73,7 +73,7 @@ fn open_to_write(real: impl FnOnce() -> i32) -> i32 {
 }
 
 #[inline(never)]
-fn opened_to_write(fd: i32, begun: Nanos) {
+fn opened_to_write(fd: i32, begun: Moment) {
     if let Some(regulator) = engine::regulator() {
         regulator.opened_to_write(&local().thread, fd, begun);
     }

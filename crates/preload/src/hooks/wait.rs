@@ -5,7 +5,7 @@ use core::ptr;
 
 use discnice_interpose::timeout::{Claim, claimed, from_millis, to_millis, to_pair};
 use discnice_sys::epoll::Event;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::hooks::definition::hooks;
 use crate::net::waits::Waits;
@@ -27,9 +27,9 @@ fn with_pair(time: Option<Nanos>, parts: u64, real: impl FnOnce(*mut [i64; 2]) -
 }
 
 /// select(2) tells how much of the time is left.
-fn leave(timeout: *mut [i64; 2], begun: Nanos, asked: Option<Nanos>) {
+fn leave(timeout: *mut [i64; 2], begun: Moment, asked: Option<Nanos>) {
     let Some(asked) = asked else { return };
-    let left = begun.plus(asked).minus(discnice_sys::time::now());
+    let left = begun.plus(asked).since(discnice_sys::time::now());
     if discnice_sys::memory::can_write(timeout as usize, size_of::<[i64; 2]>()) {
         // SAFETY: it can be written, as the kernel just said.
         unsafe { timeout.write_unaligned(to_pair(left, VAL)) };

@@ -63,7 +63,7 @@ pub fn wait(epoll: c_int, timeout: Option<Nanos>, real: impl Fn(Option<Nanos>) -
     loop {
         let next = parked::release_due(now, limits());
         let until = next_look(next, now, end);
-        let result = stretch(Waits::Epoll(epoll), until.map(|until| until.minus(now)), &real);
+        let result = stretch(Waits::Epoll(epoll), until.map(|until| until.since(now)), &real);
         if result != 0 || end.is_some_and(|end| until == Some(end)) {
             return result;
         }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use discnice_interpose::set::Set;
 use discnice_regulator::{Flow, LimitsVersion};
 use discnice_sys::{epoll, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::engine;
 use crate::net::socket;
@@ -41,12 +41,19 @@ pub fn any() -> bool {
 }
 
 /// Returns true if a socket has been parked in the last second.
-pub fn recently(now: Nanos) -> bool {
+pub fn recently(now: Moment) -> bool {
     LAST.load(Ordering::Relaxed).saturating_add(Nanos::SECOND.0) > now.0
 }
 
 /// Parks a flow until `due`, with so many bytes reserved for then.
-pub fn park(fd: i32, socket: &Socket, flow: Flow, due: Nanos, granted: u64, limits: LimitsVersion) {
+pub fn park(
+    fd: i32,
+    socket: &Socket,
+    flow: Flow,
+    due: Moment,
+    granted: u64,
+    limits: LimitsVersion,
+) {
     socket.park(flow, due, granted, limits.0);
     LAST.store(time::now().0, Ordering::Relaxed);
     PARKED.insert(fd);
@@ -122,7 +129,7 @@ pub fn release_changing(fd: i32, socket: &Socket, changing: &Changing<'_>) {
 
 fn give_grants_back(socket: &Socket) {
     for flow in [Flow::Up, Flow::Down] {
-        let (granted, void) = socket.take_grant(flow, Nanos(0));
+        let (granted, void) = socket.take_grant(flow, Moment::FIRST);
         if granted + void > 0
             && let Some(regulator) = engine::regulator()
         {
@@ -137,18 +144,18 @@ pub fn release_flow(fd: i32, socket: &Socket, flow: Flow) {
 }
 
 /// Returns true if a parked flow's turn has come: its time has, or the limits have changed.
-pub fn is_due(socket: &Socket, flow: Flow, now: Nanos, limits: LimitsVersion) -> bool {
+pub fn is_due(socket: &Socket, flow: Flow, now: Moment, limits: LimitsVersion) -> bool {
     socket.due(flow) <= now || socket.limits() != limits.0
 }
 
 /// Releases every socket that is due; returns when it is to be called again. Turns that come
 /// shortly after each other share a round, so that the program wakes up once for all of them.
-pub fn release_due(now: Nanos, limits: LimitsVersion) -> Option<Nanos> {
+pub fn release_due(now: Moment, limits: LimitsVersion) -> Option<Moment> {
     if !any() {
         return None;
     }
     let beat = engine::regulator().map_or(Nanos(0), |regulator| regulator.traffic_beat());
-    let round = Nanos(ROUND.load(Ordering::Relaxed)).plus(beat);
+    let round = Moment(ROUND.load(Ordering::Relaxed)).plus(beat);
     if now < round {
         return Some(round);
     }
@@ -161,9 +168,9 @@ pub fn release_due(now: Nanos, limits: LimitsVersion) -> Option<Nanos> {
 
 /// Releases every socket that is due now, without sharing rounds; the second value is true if there
 /// was any.
-fn release_all_due(now: Nanos, limits: LimitsVersion) -> (Option<Nanos>, bool) {
+fn release_all_due(now: Moment, limits: LimitsVersion) -> (Option<Moment>, bool) {
     let (mut next, mut released) = (None, false);
-    let mut wait_for = |due: Nanos| next = Some(next.map_or(due, |next: Nanos| next.min(due)));
+    let mut wait_for = |due: Moment| next = Some(next.map_or(due, |next: Moment| next.min(due)));
     PARKED.for_each(|fd| {
         if let Some(socket) = socket(fd) {
             let later = release_one(fd, socket, now, limits);
@@ -174,7 +181,7 @@ fn release_all_due(now: Nanos, limits: LimitsVersion) -> (Option<Nanos>, bool) {
     (next, released)
 }
 
-fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: LimitsVersion) -> Option<Nanos> {
+fn release_one(fd: i32, socket: &Socket, now: Moment, limits: LimitsVersion) -> Option<Moment> {
     let parked = socket.parked();
     let (mut due, mut next) = (Flows(0), None);
     for flow in [Flow::Up, Flow::Down].into_iter().filter(|flow| parked.contains(*flow)) {
@@ -182,7 +189,7 @@ fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: LimitsVersion) -> O
             due.0 |= Flows::only(flow).0;
         } else {
             let at = socket.due(flow);
-            next = Some(next.map_or(at, |next: Nanos| next.min(at)));
+            next = Some(next.map_or(at, |next: Moment| next.min(at)));
         }
     }
     if (due.0 != 0 || parked.0 == 0) && !restore(fd, socket, due) {
@@ -194,7 +201,7 @@ fn release_one(fd: i32, socket: &Socket, now: Nanos, limits: LimitsVersion) -> O
 /// Releases every socket: another program takes this one's place.
 pub fn release_all() {
     if any() {
-        let _ = release_all_due(Nanos(u64::MAX), LimitsVersion(0));
+        let _ = release_all_due(Moment::NEVER, LimitsVersion(0));
     }
 }
 

@@ -30,7 +30,7 @@ pub fn poll(
             // Before anything is waited for, the kernel must say that the list is one.
             Some(_) => real(list, entries, Some(Nanos(0))),
             None => {
-                let time = next_look(None, now, end).map(|until| until.minus(now));
+                let time = next_look(None, now, end).map(|until| until.since(now));
                 stretch(Waits::Poll, time, &|time| real(list, entries, time))
             }
         };
@@ -51,7 +51,7 @@ pub fn poll(
             return ready;
         }
         if let Some(until) = next.and_then(|next| next_look(Some(next), now, end)) {
-            let waited = wait_for_others(polled, until.minus(now), &real);
+            let waited = wait_for_others(polled, until.since(now), &real);
             if waited < 0 {
                 return waited;
             }

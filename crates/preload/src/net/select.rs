@@ -36,7 +36,7 @@ pub fn select(
         let mut sought = asked;
         sought.leave_out_parked();
         let pointers = sought.pointers();
-        let time = next_look(next, now, end).map(|until| until.minus(now));
+        let time = next_look(next, now, end).map(|until| until.since(now));
         let found = stretch(Waits::Poll, time, &|time| real(pointers, time));
         now = time::now();
         if found < 0 {

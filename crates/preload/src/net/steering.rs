@@ -6,12 +6,12 @@ use core::sync::atomic::Ordering;
 use discnice_ledger::path_shares::PathShares;
 use discnice_sys::socket::{self, Machine};
 use discnice_sys::tcp::{self, WINDOW_MAX, WINDOW_MIN};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::net::{Socket, TOLD};
 
 /// Follows what is said of the path of a connection, if that is new.
-pub fn follow(fd: i32, socket: &Socket, shares: &PathShares, now: Nanos) {
+pub fn follow(fd: i32, socket: &Socket, shares: &PathShares, now: Moment) {
     let version = shares.version(now);
     if !socket.follows(version) {
         steer(fd, socket, shares, version);

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 
 use discnice_regulator::LimitsVersion;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::engine;
 use crate::net::parked;
@@ -39,7 +39,7 @@ pub fn stretch(waits: Waits, time: Option<Nanos>, real: &impl Fn(Option<Nanos>) 
 
 /// Until when to wait at a stretch: the next turn, the program's own end, or the next look; `None`
 /// for ever.
-pub fn next_look(next: Option<Nanos>, now: Nanos, end: Option<Nanos>) -> Option<Nanos> {
+pub fn next_look(next: Option<Moment>, now: Moment, end: Option<Moment>) -> Option<Moment> {
     let look = (next.is_some() || parked::recently(now)).then_some(now.plus(LOOK));
     [next, end, look].into_iter().flatten().min()
 }

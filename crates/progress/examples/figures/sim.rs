@@ -3,7 +3,7 @@
 
 use discnice_progress::model::quiet::{Others, QuietDetector, Signals};
 use discnice_progress::model::{Config, Regulator, Targets, Testpoint, Verdict};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 /// Seconds a move takes, and seconds a block, without contention; with the mean of seven blocks a
 /// move this is the 480 ms between testpoints of section 9.6.
@@ -167,7 +167,7 @@ impl Job {
             true if loaded == 0.0 => Others::Idle,
             true => Others::Busy,
         };
-        let at = nanos(to);
+        let at = moment(to);
         let call = Testpoint { at, index: 0, metrics: &self.counters, others };
         let verdict = self.regulator.testpoint(&mut self.targets, &call);
         self.at = to;
@@ -182,7 +182,7 @@ impl Job {
         };
         let early_from = early_from.filter(|_| self.signals);
         self.detector.suspended();
-        let until = until.as_secs_f64();
+        let until = until.since(Moment::FIRST).as_secs_f64();
         let mut early = false;
         while self.at < until && !early {
             let Some(from) = early_from else {
@@ -192,9 +192,9 @@ impl Job {
             self.at = (self.at + LOOK).min(until);
             let disk = if load.is_on(self.at) { 40e6 } else { 0.0 };
             let quiet = self.detector.look(&Signals { disk, ..Signals::default() });
-            early = quiet && nanos(self.at) >= from && self.at < until;
+            early = quiet && moment(self.at) >= from && self.at < until;
         }
-        self.regulator.resumed(nanos(self.at), early);
+        self.regulator.resumed(moment(self.at), early);
     }
 
     /// Share of the time from `from` to `to` in which the job ran, and share of that under load.
@@ -207,6 +207,6 @@ impl Job {
 }
 
 /// Rounded, so that a moment survives the way to seconds and back.
-pub fn nanos(seconds: f64) -> Nanos {
-    Nanos((seconds * 1e9).round() as u64)
+pub fn moment(seconds: f64) -> Moment {
+    Moment((seconds * 1e9).round() as u64)
 }

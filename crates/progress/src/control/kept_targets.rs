@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use discnice_processes::tree::Process;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::control::job_identity;
 use crate::control::metric::Metric;
@@ -26,7 +26,7 @@ pub(crate) struct Kept {
     /// limits, and their targets have nothing in common.
     circumstances: String,
     directory: Option<PathBuf>,
-    saved_at: Nanos,
+    saved_at: Moment,
 }
 
 impl Kept {
@@ -80,7 +80,7 @@ impl Kept {
     /// # Errors
     /// As [`Store::save`].
     pub(crate) fn tend(&mut self) -> io::Result<()> {
-        if clock::now().minus(self.saved_at) >= SAVE { self.save() } else { Ok(()) }
+        if clock::now().since(self.saved_at) >= SAVE { self.save() } else { Ok(()) }
     }
 
     /// Saves.

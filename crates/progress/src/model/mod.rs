@@ -23,13 +23,14 @@
 //!
 //! ```
 //! use discnice_progress::model::{Config, Others, Regulator, Targets, Testpoint, Verdict};
-//! use discnice_units::Nanos;
+//! use discnice_units::{Moment, Nanos};
 //!
 //! let config = Config::default();
 //! let mut targets = Targets::default();
 //! let mut regulator = Regulator::new(&config);
 //! // One megabyte was hashed since the start; the machine was quiet.
-//! let call = Testpoint { at: Nanos::SECOND, index: 0, metrics: &[1e6], others: Others::Unknown };
+//! let at = Moment::FIRST.plus(Nanos::SECOND);
+//! let call = Testpoint { at, index: 0, metrics: &[1e6], others: Others::Unknown };
 //! assert!(matches!(regulator.testpoint(&mut targets, &call), Verdict::Skipped(_)));
 //! ```
 #![forbid(unsafe_code)]

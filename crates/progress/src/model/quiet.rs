@@ -7,7 +7,7 @@
 //! level at the suspension, twice in a row. No resource is singled out: a signal that was never
 //! high decides nothing.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 /// How many signals there are.
 pub const SIGNALS: usize = 7;
@@ -111,7 +111,7 @@ pub struct QuietDetector {
     /// The last suspension was silent, which is still believed.
     is_believed: bool,
     /// Since when the job has run after it, as far as that was looked at.
-    runs_since: Option<Nanos>,
+    runs_since: Option<Moment>,
 }
 
 impl QuietDetector {
@@ -139,7 +139,7 @@ impl QuietDetector {
     #[must_use]
     pub fn while_running(
         &mut self,
-        at: Nanos,
+        at: Moment,
         signals: &Signals,
         stalled_frac: impl FnOnce() -> Option<f64>,
     ) -> Others {
@@ -150,7 +150,7 @@ impl QuietDetector {
         let stalled_frac = if self.is_believed { stalled_frac() } else { None };
         let since = *self.runs_since.get_or_insert(at);
         let is_idle = signals.below(&FLOOR);
-        self.is_believed &= is_idle && at.minus(since) < BELIEVED_FOR;
+        self.is_believed &= is_idle && at.since(since) < BELIEVED_FOR;
         if is_idle {
             let is_unstalled = stalled_frac.is_some_and(|share| share <= UNSTALLED);
             let is_elsewhere = is_unstalled && self.is_believed;

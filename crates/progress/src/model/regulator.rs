@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::model::binomial::Thresholds;
 use crate::model::calibrator::Sample;
@@ -26,7 +26,7 @@ const MEAN_OVER: u32 = 100;
 #[derive(Debug, Clone, Copy)]
 pub struct Testpoint<'a> {
     /// Now, on a clock that only goes forward.
-    pub at: Nanos,
+    pub at: Moment,
     /// Number of the metric set (a phase of the job).
     pub index: u32,
     /// Cumulative counters of the set, in any unit that the job keeps to.
@@ -43,7 +43,7 @@ pub enum Verdict {
     /// Progress is poor: step aside.
     Suspend(Suspend),
     /// On probation, run only part of the time: wait until this moment.
-    Hold(Nanos),
+    Hold(Moment),
     /// Go on; this testpoint taught nothing.
     Skipped(Skip),
 }
@@ -85,12 +85,12 @@ pub struct Regulator {
     progress: Vec<f64>,
     pending: Pending,
     last_index: u32,
-    /// Start of the interval that the next testpoint ends.
-    since: Nanos,
+    /// Start of the interval that the next testpoint ends, after the first one.
+    since: Option<Moment>,
     /// End of the last interval that was learned from.
-    learned_at: Nanos,
+    learned_at: Moment,
     /// The job should not run before this moment.
-    not_before: Nanos,
+    not_before: Moment,
     /// Time run on probation that no hold has made up for.
     unpaid: Nanos,
     lags: bool,
@@ -114,9 +114,9 @@ impl Regulator {
             progress: Vec::new(),
             pending: Pending::default(),
             last_index: 0,
-            since: Nanos(0),
-            learned_at: Nanos(0),
-            not_before: Nanos(0),
+            since: None,
+            learned_at: Moment::FIRST,
+            not_before: Moment::FIRST,
             unpaid: Nanos(0),
             lags: false,
         }
@@ -139,7 +139,7 @@ impl Regulator {
     /// Takes one report and says what follows. After a `Suspend` or a `Hold`, call
     /// [`Self::resumed`] when the thread runs again.
     pub fn testpoint(&mut self, targets: &mut Targets, call: &Testpoint<'_>) -> Verdict {
-        let duration = call.at.minus(self.since);
+        let duration = call.at.since(self.since.unwrap_or_default());
         if let Err(skip) = self.advance(targets, call, duration) {
             return Verdict::Skipped(skip);
         }
@@ -152,7 +152,7 @@ impl Regulator {
                 self.lags = seconds > target * self.config.slack;
                 self.judge(seconds, target, call.others == Others::Busy)
             });
-        let elapsed = call.at.minus(self.learned_at);
+        let elapsed = call.at.since(self.learned_at);
         self.learned_at = call.at;
         let sample = Sample {
             duration: seconds,
@@ -296,22 +296,22 @@ impl Regulator {
     }
 
     fn restart(&mut self, call: &Testpoint<'_>, skip: Skip) -> Skip {
-        if self.since == Nanos(0) {
+        if self.since.is_none() {
             // What was before the job is none of its time.
             self.learned_at = call.at;
         }
-        self.since = call.at;
+        self.since = Some(call.at);
         self.last_index = call.index;
         skip
     }
 
     /// The thread runs again after a suspension, a hold, or a wait for its turn. `early` tells
     /// that it resumed before its time because the machine went quiet.
-    pub fn resumed(&mut self, at: Nanos, early: bool) {
+    pub fn resumed(&mut self, at: Moment, early: bool) {
         if early {
             self.suspension.resumed_early();
         }
-        self.since = at;
+        self.since = Some(at);
         self.not_before = self.not_before.min(at);
     }
 }

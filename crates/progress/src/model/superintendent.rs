@@ -9,7 +9,7 @@
 //! The functions here look at the table of all threads and say what may change; they keep no
 //! state. A process that holds the table may thus decide for all, and none depends on one arbiter.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 /// The resources that a thread uses, one bit each; what the bits mean is the jobs' convention.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,9 +37,9 @@ pub enum State {
     /// Suspended, or gone: neither runs nor wants to.
     Away,
     /// Ready since this moment.
-    Waiting(Nanos),
+    Waiting(Moment),
     /// Has the permission to run since this moment.
-    Running(Nanos),
+    Running(Moment),
 }
 
 /// One thread as the superintendent sees it.
@@ -81,12 +81,12 @@ pub fn usage_decay(elapsed: Nanos) -> f64 {
 /// A thread that has been running for longer than `hung` is presumed hung and keeps no other
 /// waiting.
 #[must_use]
-pub fn next_to_run(threads: &[Thread], now: Nanos, hung: Nanos) -> Option<usize> {
+pub fn next_to_run(threads: &[Thread], now: Moment, hung: Nanos) -> Option<usize> {
     let mut taken = threads
         .iter()
-        .filter(|thread| matches!(thread.state, State::Running(since) if now.minus(since) <= hung))
+        .filter(|thread| matches!(thread.state, State::Running(since) if now.since(since) <= hung))
         .fold(DeclaredResources(0), |sum, thread| sum.and(thread.resources));
-    let mut waiting: Vec<(f64, Nanos, usize)> = threads
+    let mut waiting: Vec<(f64, Moment, usize)> = threads
         .iter()
         .enumerate()
         .filter_map(|(i, thread)| match thread.state {
@@ -133,7 +133,7 @@ mod tests {
     fn shares(threads: &mut [Thread], slices: u64) -> Vec<f64> {
         let mut ran = vec![0.0; threads.len()];
         for slice in 0..slices {
-            let now = Nanos::from_millis(slice * 100);
+            let now = Moment::FIRST.plus(Nanos::from_millis(slice * 100));
             let i = next_to_run(threads, now, HUNG).expect("somebody waits");
             ran[i] += 1.0;
             threads[i].usage += 0.1;
@@ -149,7 +149,7 @@ mod tests {
     fn shares_follow_priorities() {
         for count in [2usize, 10, 100] {
             let mut threads: Vec<_> = (0..count)
-                .map(|i| thread(State::Waiting(Nanos(0)), 1.0 + (i % 3) as f64, u64::MAX))
+                .map(|i| thread(State::Waiting(Moment::FIRST), 1.0 + (i % 3) as f64, u64::MAX))
                 .collect();
             let total: f64 = threads.iter().map(|t| t.weight).sum();
             let weights: Vec<f64> = threads.iter().map(|t| t.weight).collect();
@@ -164,35 +164,36 @@ mod tests {
     //= ms-manners/4.5-overlapping
     #[test]
     fn one_at_a_time_unless_disjoint() {
-        let waiting = State::Waiting(Nanos(0));
+        let waiting = State::Waiting(Moment::FIRST);
         let mut threads = [
-            thread(State::Running(Nanos(0)), 1.0, 1),
+            thread(State::Running(Moment::FIRST), 1.0, 1),
             thread(waiting, 1.0, 1),
             thread(waiting, 1.0, 2),
         ];
-        assert_eq!(next_to_run(&threads, Nanos(1), HUNG), Some(2));
-        threads[2].state = State::Running(Nanos(1));
-        assert_eq!(next_to_run(&threads, Nanos(2), HUNG), None);
+        assert_eq!(next_to_run(&threads, Moment(1), HUNG), Some(2));
+        threads[2].state = State::Running(Moment(1));
+        assert_eq!(next_to_run(&threads, Moment(2), HUNG), None);
     }
 
     #[test]
     fn a_wide_thread_is_not_starved_by_narrow_ones() {
         let mut threads = [
-            thread(State::Running(Nanos(0)), 1.0, 1),
-            thread(State::Waiting(Nanos(0)), 1.0, u64::MAX),
-            thread(State::Waiting(Nanos(0)), 1.0, 2),
+            thread(State::Running(Moment::FIRST), 1.0, 1),
+            thread(State::Waiting(Moment::FIRST), 1.0, u64::MAX),
+            thread(State::Waiting(Moment::FIRST), 1.0, 2),
         ];
         threads[2].usage = 1.0;
-        assert_eq!(next_to_run(&threads, Nanos(1), HUNG), None);
+        assert_eq!(next_to_run(&threads, Moment(1), HUNG), None);
     }
 
     //= ms-manners/7.1-hung
     #[test]
     fn hung_threads_keep_no_other_waiting() {
+        let late = Moment::FIRST.plus(HUNG);
         let threads =
-            [thread(State::Running(Nanos(0)), 1.0, 1), thread(State::Waiting(HUNG), 1.0, 1)];
-        assert_eq!(next_to_run(&threads, HUNG, HUNG), None);
-        assert_eq!(next_to_run(&threads, HUNG.plus(Nanos(1)), HUNG), Some(1));
+            [thread(State::Running(Moment::FIRST), 1.0, 1), thread(State::Waiting(late), 1.0, 1)];
+        assert_eq!(next_to_run(&threads, late, HUNG), None);
+        assert_eq!(next_to_run(&threads, late.plus(Nanos(1)), HUNG), Some(1));
     }
 
     //= ms-manners/7.1-decay
@@ -201,18 +202,18 @@ mod tests {
         assert!((usage_decay(USAGE_HALF_LIFE) - 0.5).abs() < 1e-12);
         // What was used yesterday claims nothing today.
         let mut threads = [
-            thread(State::Waiting(Nanos(0)), 100.0, u64::MAX),
-            thread(State::Waiting(Nanos(0)), 100.0, u64::MAX),
+            thread(State::Waiting(Moment::FIRST), 100.0, u64::MAX),
+            thread(State::Waiting(Moment::FIRST), 100.0, u64::MAX),
         ];
         let day = Nanos(24 * 3600 * Nanos::SECOND.0);
         threads[0].usage = 8.0 * 3600.0 * usage_decay(day);
         threads[1].usage = 1.0;
-        assert_eq!(next_to_run(&threads, day, HUNG), Some(0));
+        assert_eq!(next_to_run(&threads, Moment::FIRST.plus(day), HUNG), Some(0));
     }
 
     #[test]
     fn a_thread_enters_beside_the_least_served() {
-        let mut threads = [thread(State::Waiting(Nanos(0)), 2.0, 1); 2];
+        let mut threads = [thread(State::Waiting(Moment::FIRST), 2.0, 1); 2];
         threads[0].usage = 8.0;
         threads[1].usage = 6.0;
         let enters = |usage| Thread { usage, ..thread(State::Away, 1.0, 1) };

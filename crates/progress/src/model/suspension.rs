@@ -6,7 +6,7 @@
 //! own: each early probe that finds contention doubles the time before the next may be made. A
 //! machine with signals that always lie is thus left with the paper's back-off.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::model::comparator::Judgment;
 use crate::model::config::Config;
@@ -18,10 +18,10 @@ const CONFIRMED_GROWTH: u64 = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suspend {
     /// End of the suspension.
-    pub until: Nanos,
+    pub until: Moment,
     /// From this moment on, the job may run if the machine is quiet; `None` under the paper's
     /// plain back-off.
-    pub early_from: Option<Nanos>,
+    pub early_from: Option<Moment>,
 }
 
 /// The back-off of one thread.
@@ -55,7 +55,7 @@ impl Suspension {
     ///
     /// `confirmed` tells that the signals show other work. Such a poor judgment counts as five: the
     /// end of that work will be seen, so there is no need to find it by probing.
-    pub fn judged(&mut self, judgment: Judgment, at: Nanos, confirmed: bool) -> Option<Suspend> {
+    pub fn judged(&mut self, judgment: Judgment, at: Moment, confirmed: bool) -> Option<Suspend> {
         match judgment {
             Judgment::Indeterminate => None,
             Judgment::Good => {
@@ -69,7 +69,7 @@ impl Suspension {
     }
 
     //= ms-manners/4.1-doubling
-    fn step_aside(&mut self, at: Nanos, confirmed: bool) -> Suspend {
+    fn step_aside(&mut self, at: Moment, confirmed: bool) -> Suspend {
         if self.probing_early {
             self.next_early = twice(self.next_early).min(self.cap);
         }
@@ -98,8 +98,8 @@ fn twice(time: Nanos) -> Nanos {
 mod tests {
     use super::*;
 
-    fn seconds(count: u64) -> Nanos {
-        Nanos(count * Nanos::SECOND.0)
+    fn seconds(count: u64) -> Moment {
+        Moment(count * Nanos::SECOND.0)
     }
 
     //= ms-manners/4.1-suspend
@@ -109,12 +109,15 @@ mod tests {
     #[test]
     fn doubles_to_the_cap_and_resets() {
         let mut suspension = Suspension::new(&Config::paper());
-        let mut lengths = || suspension.judged(Judgment::Poor, Nanos(0), false).unwrap().until;
+        let mut lengths = || suspension.judged(Judgment::Poor, Moment::FIRST, false).unwrap().until;
         let seen: Vec<_> = (0..10).map(|_| lengths().0 / Nanos::SECOND.0).collect();
         assert_eq!(seen, [1, 2, 4, 8, 16, 32, 64, 128, 256, 256]);
-        assert_eq!(suspension.judged(Judgment::Indeterminate, Nanos(0), false), None);
-        assert_eq!(suspension.judged(Judgment::Poor, Nanos(0), false).unwrap().until, seconds(256));
-        assert_eq!(suspension.judged(Judgment::Good, Nanos(0), false), None);
+        assert_eq!(suspension.judged(Judgment::Indeterminate, Moment::FIRST, false), None);
+        assert_eq!(
+            suspension.judged(Judgment::Poor, Moment::FIRST, false).unwrap().until,
+            seconds(256)
+        );
+        assert_eq!(suspension.judged(Judgment::Good, Moment::FIRST, false), None);
         let again = suspension.judged(Judgment::Poor, seconds(5), false).unwrap();
         assert_eq!(again, Suspend { until: seconds(6), early_from: None });
     }
@@ -123,11 +126,11 @@ mod tests {
     #[test]
     fn signals_that_lie_are_believed_ever_less() {
         let mut suspension = Suspension::new(&Config::default());
-        let mut at = Nanos(0);
+        let mut at = Moment::FIRST;
         let mut waits = Vec::new();
         for _ in 0..12 {
             let early = suspension.judged(Judgment::Poor, at, false).unwrap().early_from.unwrap();
-            waits.push(early.minus(at).0 / 1_000_000);
+            waits.push(early.since(at).0 / 1_000_000);
             at = early;
             suspension.resumed_early();
         }
@@ -139,7 +142,7 @@ mod tests {
     #[test]
     fn a_load_in_sight_is_waited_out_with_fewer_probes() {
         let mut suspension = Suspension::new(&Config::default());
-        let mut length = || suspension.judged(Judgment::Poor, Nanos(0), true).unwrap().until;
+        let mut length = || suspension.judged(Judgment::Poor, Moment::FIRST, true).unwrap().until;
         assert_eq!([length(), length(), length(), length()], [16, 256, 256, 256].map(seconds));
     }
 
@@ -147,8 +150,8 @@ mod tests {
     fn a_probe_on_time_keeps_the_trust_in_signals() {
         let mut suspension = Suspension::new(&Config::default());
         for _ in 0..5 {
-            let suspend = suspension.judged(Judgment::Poor, Nanos(0), false).unwrap();
-            assert_eq!(suspend.early_from, Some(Nanos::from_millis(250)));
+            let suspend = suspension.judged(Judgment::Poor, Moment::FIRST, false).unwrap();
+            assert_eq!(suspend.early_from, Some(Moment::FIRST.plus(Nanos::from_millis(250))));
         }
     }
 }

@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Now.
 #[must_use]
-pub fn now() -> Nanos {
-    nanos(clock_gettime(ClockId::Monotonic))
+pub fn now() -> Moment {
+    moment(clock_gettime(ClockId::Monotonic))
 }
 
 /// Now, up to a few milliseconds late, for a fifth of the price: for the early return of a
 /// testpoint, which millions of calls take.
 #[must_use]
-pub fn roughly_now() -> Nanos {
-    nanos(clock_gettime(ClockId::MonotonicCoarse))
+pub fn roughly_now() -> Moment {
+    moment(clock_gettime(ClockId::MonotonicCoarse))
 }
 
 /// Sleeps for `time`, signals or not.
@@ -24,7 +24,7 @@ pub fn sleep(time: Nanos) {
     std::thread::sleep(Duration::from_nanos(time.0));
 }
 
-fn nanos(time: Timespec) -> Nanos {
+fn moment(time: Timespec) -> Moment {
     // The kernel's monotonic clock is never negative and its nanoseconds are below 10^9.
-    Nanos(time.tv_sec as u64 * Nanos::SECOND.0 + time.tv_nsec as u64)
+    Moment(time.tv_sec as u64 * Nanos::SECOND.0 + time.tv_nsec as u64)
 }

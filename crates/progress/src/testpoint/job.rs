@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::model::{BadSetting, Config, Setting, Signals, Targets, settings};
 use crate::testpoint::arbiter::Seat;
@@ -109,11 +109,11 @@ pub(crate) struct Job {
     pub(crate) targets: Targets,
     store: Option<Store>,
     watch: Watch,
-    saved_at: Nanos,
+    saved_at: Moment,
     notices: Vec<String>,
     name: String,
     pid: u32,
-    started: Nanos,
+    started: Moment,
     /// What of this process's usage has been added to that of all polite jobs.
     published: Usage,
 }
@@ -153,8 +153,8 @@ impl Job {
 
     //= ms-manners/7.1-file
     /// Saves when it is time to.
-    pub(crate) fn tend(&mut self, now: Nanos) {
-        if now.minus(self.saved_at) >= SAVE_EVERY {
+    pub(crate) fn tend(&mut self, now: Moment) {
+        if now.since(self.saved_at) >= SAVE_EVERY {
             self.pid = std::process::id();
             self.save();
         }
@@ -164,24 +164,24 @@ impl Job {
     /// `urgent`, because progress lags, that is old soon.
     pub(crate) fn look_while_running(
         &mut self,
-        now: Nanos,
-        last: Nanos,
+        now: Moment,
+        last: Moment,
         seat: Option<&Seat>,
         urgent: bool,
     ) -> Option<Signals> {
-        let young = now.minus(self.started) < EARLY_LIFE;
+        let young = now.since(self.started) < EARLY_LIFE;
         let every = if young || urgent { LOOK_SOON } else { LOOK_EVERY };
-        let due = now.minus(last) >= every;
+        let due = now.since(last) >= every;
         due.then(|| self.look(now, seat, Pose::Running)).flatten()
     }
 
     /// For which share of the time since the last such call some task of the machine waited; [`Watch::stalled_frac`].
-    pub(crate) fn stalled_frac(&mut self, now: Nanos) -> Option<f64> {
+    pub(crate) fn stalled_frac(&mut self, now: Moment) -> Option<f64> {
         self.watch.stalled_frac(now)
     }
 
     /// A look at the machine.
-    pub(crate) fn look(&mut self, now: Nanos, seat: Option<&Seat>, pose: Pose) -> Option<Signals> {
+    pub(crate) fn look(&mut self, now: Moment, seat: Option<&Seat>, pose: Pose) -> Option<Signals> {
         let polite = self.publish(seat);
         self.watch.look(now, polite, pose)
     }
@@ -274,7 +274,7 @@ mod tests {
             // The other one is suspended, or makes more testpoints.
             let _ = job.look(clock::now(), None, Pose::Suspended);
             clock::sleep(Nanos::from_millis(100));
-            let seen = job.look_while_running(clock::now(), Nanos(0), None, true);
+            let seen = job.look_while_running(clock::now(), Moment::FIRST, None, true);
             clock::sleep(Nanos::from_millis(150));
             seen.is_some()
         });

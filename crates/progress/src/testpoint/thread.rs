@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::ControlFlow;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::model::superintendent::DeclaredResources;
 use crate::model::{Judgment, Others, QuietDetector, Regulator, Signals, Skip, Testpoint, Verdict};
@@ -116,7 +116,7 @@ struct Supervised {
     detector: QuietDetector,
     others: Others,
     /// When this thread last saw what others do.
-    looked_at: Nanos,
+    looked_at: Moment,
     /// The latest look of which it is not known yet whether it was in good times.
     seen: Option<Signals>,
     seat: Option<Seat>,
@@ -137,7 +137,7 @@ impl Supervised {
             regulator: Regulator::new(config),
             detector: QuietDetector::default(),
             others: Others::Unknown,
-            looked_at: Nanos(0),
+            looked_at: Moment::FIRST,
             seen: None,
             seat: job::settings().take_turns.then(seat).flatten(),
             wishes,
@@ -188,8 +188,8 @@ impl Supervised {
         Self::told(verdict, at)
     }
 
-    fn told(verdict: Verdict, at: Nanos) -> Outcome {
-        let waited = clock::now().minus(at);
+    fn told(verdict: Verdict, at: Moment) -> Outcome {
+        let waited = clock::now().since(at);
         match verdict {
             Verdict::Proceed(judgment) => Outcome::Went(judgment),
             Verdict::Suspend(_) => Outcome::Suspended(waited),
@@ -212,7 +212,7 @@ impl Supervised {
         }
     }
 
-    fn step_aside(&mut self, until: Nanos, early_from: Option<Nanos>, stop: Stop<'_>) {
+    fn step_aside(&mut self, until: Moment, early_from: Option<Moment>, stop: Stop<'_>) {
         if let Some(seat) = &self.seat {
             seat.away();
         }
@@ -239,10 +239,10 @@ pub const LOOK: Nanos = Nanos(250_000_000);
 /// latter. `look` is called every `nap` in any case, and may end the wait.
 pub fn wait(
     detector: &mut QuietDetector,
-    until: Nanos,
-    early_from: Option<Nanos>,
+    until: Moment,
+    early_from: Option<Moment>,
     nap: Nanos,
-    mut look: impl FnMut(Nanos) -> ControlFlow<(), Option<Signals>>,
+    mut look: impl FnMut(Moment) -> ControlFlow<(), Option<Signals>>,
 ) -> bool {
     detector.suspended();
     loop {
@@ -255,6 +255,6 @@ pub fn wait(
         if quiet && early_from.is_some_and(|from| now >= from) {
             return true;
         }
-        clock::sleep(nap.min(until.minus(now)));
+        clock::sleep(nap.min(until.since(now)));
     }
 }

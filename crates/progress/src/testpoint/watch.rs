@@ -7,7 +7,7 @@
 use discnice_sys::pressure::{self, PressureResource};
 use discnice_sys::traffic::{self, Disk, Interfaces};
 use discnice_sys::{file, process, procfs};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::model::Signals;
@@ -172,11 +172,11 @@ fn both_ways(seen: &Interfaces) -> f64 {
 /// Turns totals into rates of what others do.
 #[derive(Debug, Clone, Default)]
 pub struct Watch {
-    last: Option<(Nanos, Totals, Usage)>,
-    rest: Option<(Nanos, Rest)>,
+    last: Option<(Moment, Totals, Usage)>,
+    rest: Option<(Moment, Rest)>,
     signals: Option<(Pose, Signals)>,
     /// What was waited for at the last of [`Watch::stalled_frac`].
-    stalled: Option<(Nanos, Stalls)>,
+    stalled: Option<(Moment, Stalls)>,
     /// Bytes that the job dirtied and that no disk has seen yet: their writing is the job's.
     owed: f64,
     /// Bytes that the job's account has and that the disk had not read at the last look.
@@ -188,14 +188,14 @@ const SHORTEST: Nanos = Nanos(200_000_000);
 /// What was waited for over longer times is no answer to what slows the job down now.
 const LONGEST_STALL: Nanos = Nanos(5 * Nanos::SECOND.0);
 /// What was looked at longer ago than this is of before the suspension.
-const LONGEST: Nanos = Nanos(Nanos::SECOND.0);
+const LONGEST: Nanos = Nanos::SECOND;
 
 impl Watch {
     /// Returns what others did since the last look; `own` is what the job used so far. `None` at
     /// first, at the first look of a suspension, and where it cannot be told.
-    pub fn look(&mut self, at: Nanos, own: Usage, pose: Pose) -> Option<Signals> {
+    pub fn look(&mut self, at: Moment, own: Usage, pose: Pose) -> Option<Signals> {
         if let Some((last, ..)) = self.last
-            && at.minus(last) < SHORTEST
+            && at.since(last) < SHORTEST
         {
             // A suspended thread's look has what a running one asks for, and more.
             let serves = |(of, _): &(Pose, _)| *of == pose || pose == Pose::Running;
@@ -203,7 +203,7 @@ impl Watch {
         }
         let totals = Totals::now()?;
         let mut signals = self.last.map(|(last, was, used)| {
-            self.rates(at.minus(last).as_secs_f64(), &was, &totals, &used, &own)
+            self.rates(at.since(last).as_secs_f64(), &was, &totals, &used, &own)
         });
         if pose == Pose::Suspended {
             signals = signals.and_then(|signals| self.look_at_the_rest(at, signals));
@@ -213,27 +213,27 @@ impl Watch {
         signals
     }
 
-    fn look_at_the_rest(&mut self, at: Nanos, signals: Signals) -> Option<Signals> {
+    fn look_at_the_rest(&mut self, at: Moment, signals: Signals) -> Option<Signals> {
         let rest = Rest::now();
         let (last, was) = self.rest.replace((at, rest))?;
-        let since = at.minus(last);
+        let since = at.since(last);
         (since < LONGEST).then(|| rest.tell(&was, since.as_secs_f64(), signals))
     }
 
     /// Returns for which share of the time since the last call some task waited for a processor, a disk or memory, whichever it
     /// was longest. `None` if that call was long ago, or where the kernel keeps no such account.
-    pub fn stalled_frac(&mut self, at: Nanos) -> Option<f64> {
+    pub fn stalled_frac(&mut self, at: Moment) -> Option<f64> {
         let now = stalls()?;
         let (last, was) = self.stalled.replace((at, now))?;
-        let time = at.minus(last);
+        let time = at.since(last);
         let longest = now.iter().zip(was).map(|(now, was)| now - was).fold(0.0, f64::max);
         (time > Nanos(0) && time < LONGEST_STALL).then(|| longest / time.as_secs_f64())
     }
 
     /// When the last look was taken.
     #[must_use]
-    pub fn looked_at(&self) -> Nanos {
-        self.last.map_or(Nanos(0), |(at, ..)| at)
+    pub fn looked_at(&self) -> Moment {
+        self.last.map_or(Moment::FIRST, |(at, ..)| at)
     }
 
     fn rates(

@@ -186,11 +186,11 @@ fn a_long_call_is_split_if_it_may_be() {
 
 #[test]
 fn only_what_will_be_told_to_come_again_is_refused() {
-    use discnice_units::Nanos;
+    use discnice_units::Moment;
     let never = || unreachable!("not asked");
     assert_eq!(turn(Turn::Now, true, never), Decision::Proceed(Why::Turn));
-    assert_eq!(turn(Turn::At(Nanos(7)), false, never), Decision::Wait);
-    assert_eq!(turn(Turn::At(Nanos(7)), true, || true), Decision::WouldBlock);
-    assert_eq!(turn(Turn::AskAgain(Nanos(7)), true, || true), Decision::WouldBlock);
-    assert_eq!(turn(Turn::AskAgain(Nanos(7)), true, || false), Decision::Wait);
+    assert_eq!(turn(Turn::At(Moment(7)), false, never), Decision::Wait);
+    assert_eq!(turn(Turn::At(Moment(7)), true, || true), Decision::WouldBlock);
+    assert_eq!(turn(Turn::AskAgain(Moment(7)), true, || true), Decision::WouldBlock);
+    assert_eq!(turn(Turn::AskAgain(Moment(7)), true, || false), Decision::Wait);
 }

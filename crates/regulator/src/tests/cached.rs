@@ -4,7 +4,7 @@ use discnice_estimator::fuse_reads::InodeTable;
 use discnice_estimator::{Estimator, Modules, Verdict};
 use discnice_ledger::Direction;
 use discnice_ledger::member::Books;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use super::{RATE, machine};
 use crate::tests::simulation::{self, Machine, class, read_all, write};
@@ -117,7 +117,7 @@ fn a_foreign_file_is_not_probed_where_the_account_tells() {
     assert_eq!(machine.probes.get(), 0);
     assert!(machine.disk_reads() >= 170 * 8192);
     assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads());
-    let paced = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+    let paced = machine.now().since(Moment(1_000_000_000_000)).as_secs_f64();
     assert!(paced >= 0.5 * machine.disk_reads() as f64 / RATE as f64, "held for {paced} s");
 }
 

@@ -3,14 +3,14 @@
 use discnice_ledger::Class;
 use discnice_ledger::member::{Books, Charged};
 use discnice_ledger::policy::{Limits, Resource};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use super::{RATE, machine};
 use crate::tests::simulation::class;
 use crate::{Flow, Host, Regulator, ledger};
 
 /// A class with limits of the disk and of the network, of which an answer leaves next to nothing until then.
-fn advised(now: Nanos, until: Nanos) -> &'static Class {
+fn advised(now: Moment, until: Moment) -> &'static Class {
     let class = class(RATE);
     let limits = Resource::ALL
         .into_iter()

@@ -79,6 +79,6 @@ fn a_writer_that_no_longer_deletes_what_it_wrote_is_held_soon() {
         written(round * (12 << 10));
     }
     let bytes = class_written(&machine) - before.1;
-    let allowed = f64::from(1 << 20) * machine.now().minus(before.0).as_secs_f64() + 300e3;
+    let allowed = f64::from(1 << 20) * machine.now().since(before.0).as_secs_f64() + 300e3;
     assert!(bytes as f64 <= allowed, "{bytes} of {allowed}");
 }

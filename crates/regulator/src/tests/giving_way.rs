@@ -1,7 +1,7 @@
 //! Giving way, on a simulated machine.
 
 use discnice_ledger::member::{Books, Charged};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::tests::simulation::{Machine, Others, read, read_with, yielding_class};
 use crate::{File, Host, Regulator, Thread, ledger, occupy};
@@ -32,7 +32,7 @@ fn read_between(machine: &Machine, from: u64, to: u64) -> u64 {
 }
 
 fn seconds(machine: &Machine) -> f64 {
-    machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64()
+    machine.now().since(Moment(1_000_000_000_000)).as_secs_f64()
 }
 
 //= rate-windows/3.1-unfettered
@@ -81,7 +81,7 @@ fn threads_that_wait_for_the_disk_have_a_request_each() {
         let now = machine.now();
         let before = ledger::paid_at(class, now, moved);
         assert!(occupy(class, board, now, moved, || waiting));
-        ledger::paid_at(class, now, moved).minus(before).0
+        ledger::paid_at(class, now, moved).since(before).0
     };
     // What it did not use before counts no more after this.
     let _ = owed(1);
@@ -168,7 +168,7 @@ fn keeps_its_least_rate_on_a_busy_disk() {
         machine.piece.set(20_000_000);
         let (class, board) = yielding_class(RATE);
         let limits = class.limits().with_at_least(least.map(Rate::per_second));
-        class.set_limits(Nanos(0), &limits);
+        class.set_limits(Moment::FIRST, &limits);
         let books = Books::new();
         let regulator = Regulator::new(&machine, class, &books).with_board(Some(board));
         let (thread, file) = (Thread::default(), File::new());

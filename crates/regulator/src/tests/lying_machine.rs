@@ -5,7 +5,7 @@ use discnice_estimator::{Estimator, Modules};
 use discnice_ledger::Class;
 use discnice_ledger::member::Books;
 use discnice_ledger::policy::{Limits, Resource};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Rate};
 
 use crate::host::Host;
 use crate::tests::simulation::{Counted, Machine, class, most, read, write, yielding_class};
@@ -210,13 +210,13 @@ fn a_wait_that_no_limit_explains_ends() {
     let books = Books::new();
     let regulator = Regulator::new(&machine, class, &books);
     let begun = machine.now();
-    regulator.wait_until_paid(Nanos(u64::MAX));
-    let waited = machine.now().minus(begun).0 / SECOND;
+    regulator.wait_until_paid(Moment::NEVER);
+    let waited = machine.now().since(begun).0 / SECOND;
     assert!((WAIVED - 1..=WAIVED + 1).contains(&waited), "{waited} s");
     // Nothing is limited any more.
     class.set_limits(machine.now(), &Limits::UNLIMITED);
     let begun = machine.now();
-    regulator.wait_until_paid(Nanos(u64::MAX));
+    regulator.wait_until_paid(Moment::NEVER);
     assert_eq!(machine.now(), begun);
 }
 
@@ -228,12 +228,12 @@ fn a_wait_for_the_network_that_no_limit_explains_ends() {
     let books = Books::new();
     let regulator = Regulator::new(&machine, class, &books);
     let begun = machine.now();
-    regulator.hold(regulator.limits(), Nanos(u64::MAX));
-    let waited = machine.now().minus(begun).0 / SECOND;
+    regulator.hold(regulator.limits(), Moment::NEVER);
+    let waited = machine.now().since(begun).0 / SECOND;
     assert!((WAIVED - 1..=WAIVED + 1).contains(&waited), "{waited} s");
     // Nothing is limited any more.
     class.set_limits(machine.now(), &Limits::UNLIMITED);
     let begun = machine.now();
-    regulator.hold(regulator.limits(), Nanos(u64::MAX));
+    regulator.hold(regulator.limits(), Moment::NEVER);
     assert_eq!(machine.now(), begun);
 }

@@ -1,7 +1,7 @@
 //! A program that is about to be executed is brought in smoothly.
 
 use discnice_ledger::member::Books;
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use super::{RATE, machine};
 use crate::tests::simulation::{class, most};
@@ -31,7 +31,7 @@ fn a_cold_program_is_brought_in_smoothly() {
     let tenth = rule.rate.units_in(Nanos::from_millis(100).plus(rule.credit())) + rule.slice();
     assert!(most(&log, 100_000_000) <= tenth, "{} above {tenth}", most(&log, 100_000_000));
     assert!(most(&log, 5_000_000_000) as f64 <= 1.02 * 5.0 * RATE as f64);
-    let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+    let seconds = machine.now().since(Moment(1_000_000_000_000)).as_secs_f64();
     assert!((9.5..11.0).contains(&seconds), "{seconds}");
 }
 

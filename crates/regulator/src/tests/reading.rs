@@ -3,7 +3,7 @@
 use discnice_estimator::{Estimator, Modules, System, Verdict};
 use discnice_ledger::Direction;
 use discnice_ledger::member::Books;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 use proptest::prelude::*;
 
 use super::{RATE, machine};
@@ -29,7 +29,7 @@ proptest! {
         prop_assert!(five as f64 <= bound * 5.0 * rate as f64, "5 s: {}", five as f64 / rate as f64);
         // The kernel's one window of read-ahead before the file is known, and the first call.
         prop_assert!(tenth as f64 <= 0.3 * rate as f64 + count as f64, "{tenth}");
-        let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+        let seconds = machine.now().since(Moment(1_000_000_000_000)).as_secs_f64();
         prop_assert!(machine.size as f64 / seconds >= 0.95 * rate as f64, "{seconds}");
     }
 }
@@ -106,7 +106,7 @@ fn one_long_copy_is_paid_for_and_written_back_in_pieces() {
         let second = most(&log, 1_000_000_000);
         assert!(second <= RATE * 6 / 5, "{what}: {second} bytes in a second");
     }
-    let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+    let seconds = machine.now().since(Moment(1_000_000_000_000)).as_secs_f64();
     assert!((6.0..6.6).contains(&seconds), "{seconds}");
 }
 
@@ -123,12 +123,12 @@ fn what_a_pipe_could_give_at_most_is_not_waited_for() {
             regulator.admit_copy(&thread, (simulation::PIPE, &from), true, (4, &to), 1 << 30);
         regulator.complete_copy(&thread, (4, &to), ticket, 0);
     }
-    let waited = machine.now().minus(begun).as_secs_f64();
+    let waited = machine.now().since(begun).as_secs_f64();
     assert!(waited < 0.5, "{waited} s");
     let held = regulator.admit_copy(&thread, (simulation::PIPE, &from), true, (4, &to), 1 << 30);
     // Another thread, while that one waits for what comes.
     regulator.reserve_write(&Thread::default(), 4096);
-    let waited = machine.now().minus(begun).as_secs_f64();
+    let waited = machine.now().since(begun).as_secs_f64();
     assert!(waited < 0.5, "beside one that copies from a pipe: {waited} s");
     regulator.complete_copy(&thread, (4, &to), held, 0);
 }
@@ -142,7 +142,7 @@ fn a_silent_account_is_found_out_and_the_prediction_charged() {
         class.choose(Estimator::Auto, Modules::ALL_ON);
         read_all(&machine, class, &books, 64 << 10);
         assert_eq!(class.direction(Direction::Read).total(), machine.disk_reads(), "{honest}");
-        let seconds = machine.now().minus(Nanos(1_000_000_000_000)).as_secs_f64();
+        let seconds = machine.now().since(Moment(1_000_000_000_000)).as_secs_f64();
         assert!((19.0..21.5).contains(&seconds), "honest {honest}: {seconds} s");
         let slot = class.estimation().file_systems().iter().next().map(|fs| fs.verdict());
         assert_eq!(slot, Some(Verdict::Silent));

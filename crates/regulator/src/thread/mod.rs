@@ -21,7 +21,7 @@ mod writes;
 use core::cell::Cell;
 
 use discnice_ledger::trace::Why;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::backlog::Backlog;
 use cache::Cache;
@@ -117,14 +117,14 @@ impl Thread {
     }
 
     /// A piece of work begins that is to be timed.
-    pub(crate) fn begin(&self, now: Nanos) {
+    pub(crate) fn begin(&self, now: Moment) {
         self.begun.set(now.0);
     }
 
     /// Ends the timed piece of work; returns its start, if that was seen.
-    pub(crate) fn end(&self) -> Option<Nanos> {
+    pub(crate) fn end(&self) -> Option<Moment> {
         let begun = self.begun.take();
-        (begun != 0).then_some(Nanos(begun))
+        (begun != 0).then_some(Moment(begun))
     }
 }
 

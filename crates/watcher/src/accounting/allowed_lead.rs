@@ -1,7 +1,7 @@
 //! How far the account of a preloaded process may be ahead of its books before it is held from outside.
 
 use discnice_ledger::member::Charged;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::accounting::unseen_io::Doing;
 use crate::tuning;
@@ -58,9 +58,9 @@ impl Lead {
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
     /// Since when it has been ahead of these books.
-    suspect: Option<(Nanos, Charged)>,
+    suspect: Option<(Moment, Charged)>,
     /// Until when it is expected to run ahead again.
-    caught_until: Nanos,
+    caught_until: Moment,
 }
 
 /// What follows from a lead.
@@ -78,7 +78,7 @@ impl Ahead {
     /// Judges a process that has charged `books` and is `ahead` of them by so many bytes; `allowed` says how far it may be.
     pub(crate) fn judge(
         &mut self,
-        now: Nanos,
+        now: Moment,
         books: Charged,
         ahead: u64,
         is_stopped: bool,
@@ -90,7 +90,7 @@ impl Ahead {
             self.caught_until = now.plus(tuning::accounting::AHEAD_AGAIN);
         } else if self.is_caught(now) && still.is_none() {
             // It charges itself again, and waits for that itself.
-            self.caught_until = Nanos(0);
+            self.caught_until = Moment::FIRST;
         }
         let mut verdict = Verdict::StillCharged;
         if !self.is_caught(now) {
@@ -117,18 +117,18 @@ impl Ahead {
     }
 
     /// Notes the books after the process was charged from outside.
-    pub(crate) fn note_charged(&mut self, now: Nanos, books: Charged) {
+    pub(crate) fn note_charged(&mut self, now: Moment, books: Charged) {
         self.suspect = Some((now, books));
     }
 
     /// Returns true while the process is expected to run ahead again.
-    pub(crate) fn is_caught(&self, now: Nanos) -> bool {
+    pub(crate) fn is_caught(&self, now: Moment) -> bool {
         now < self.caught_until
     }
 
     /// Returns true if the process has been ahead so lately that it is looked at as a busy one.
-    pub(crate) fn is_suspect(&self, now: Nanos) -> bool {
-        let is_new = |since: Nanos| now < since.plus(tuning::looks::SUSPECT_FOR);
+    pub(crate) fn is_suspect(&self, now: Moment) -> bool {
+        let is_new = |since: Moment| now < since.plus(tuning::looks::SUSPECT_FOR);
         self.suspect.is_some_and(|(since, _)| is_new(since))
     }
 }
@@ -146,13 +146,13 @@ mod tests {
     #[test]
     fn a_lead_must_last_or_be_great() {
         let mut ahead = Ahead::default();
-        let at = |ahead: &mut Ahead, now, by| ahead.judge(Nanos(now), BOOKS, by, false, lead);
+        let at = |ahead: &mut Ahead, now, by| ahead.judge(Moment(now), BOOKS, by, false, lead);
         assert_eq!(at(&mut ahead, 1, Lead::LEAST - 1), Verdict::Allowed);
         assert_eq!(at(&mut ahead, 2, Lead::LEAST), Verdict::Allowed, "suspected");
-        assert!(ahead.is_suspect(Nanos(3)));
+        assert!(ahead.is_suspect(Moment(3)));
         assert_eq!(at(&mut ahead, 11, Lead::LEAST), Verdict::Allowed, "not for long enough");
         assert_eq!(at(&mut ahead, 12, Lead::LEAST), Verdict::RanAhead);
-        ahead.note_charged(Nanos(12), BOOKS);
+        ahead.note_charged(Moment(12), BOOKS);
         assert_eq!(at(&mut ahead, 13, 0), Verdict::StillCharged);
         let mut other = Ahead::default();
         assert_eq!(at(&mut other, 1, 4 * Lead::LEAST), Verdict::RanAhead, "at once");
@@ -161,11 +161,15 @@ mod tests {
     #[test]
     fn what_charges_itself_again_is_left_to_itself() {
         let mut ahead = Ahead::default();
-        assert_eq!(ahead.judge(Nanos(1), BOOKS, 4 * Lead::LEAST, false, lead), Verdict::RanAhead);
-        ahead.note_charged(Nanos(1), BOOKS);
+        assert_eq!(ahead.judge(Moment(1), BOOKS, 4 * Lead::LEAST, false, lead), Verdict::RanAhead);
+        ahead.note_charged(Moment(1), BOOKS);
         let books = Charged { read: 5, written: 5 };
-        assert_eq!(ahead.judge(Nanos(2), books, 0, true, lead), Verdict::StillCharged, "it stands");
-        assert_eq!(ahead.judge(Nanos(3), books, 0, false, lead), Verdict::Allowed);
-        assert!(!ahead.is_caught(Nanos(3)));
+        assert_eq!(
+            ahead.judge(Moment(2), books, 0, true, lead),
+            Verdict::StillCharged,
+            "it stands"
+        );
+        assert_eq!(ahead.judge(Moment(3), books, 0, false, lead), Verdict::Allowed);
+        assert!(!ahead.is_caught(Moment(3)));
     }
 }

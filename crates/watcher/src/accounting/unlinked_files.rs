@@ -16,7 +16,7 @@ use std::path::Path;
 use discnice_estimator::blocks::PAGE;
 use discnice_ledger::{Class, Direction};
 use discnice_sys::{file, pagecache};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::process::{descriptors, local_files};
 use crate::tuning;
@@ -36,7 +36,7 @@ pub(crate) struct UnlinkedFiles {
     /// It had such a file once: it is likely to have the next one soon.
     has: bool,
     /// When to look again, of one that had none, or beyond how many bytes.
-    again: (Nanos, u64),
+    again: (Moment, u64),
 }
 
 impl UnlinkedFiles {
@@ -46,7 +46,7 @@ impl UnlinkedFiles {
     }
 
     /// How many of the `written` bytes in a process's account are not to be charged yet.
-    pub(crate) fn of(&mut self, id: u32, class: &Class, written: u64, now: Nanos) -> u64 {
+    pub(crate) fn of(&mut self, id: u32, class: &Class, written: u64, now: Moment) -> u64 {
         if written == self.seen && self.back == 0 || !class.is_limited() {
             self.seen = written;
             return 0;
@@ -72,7 +72,7 @@ impl UnlinkedFiles {
 
     /// All is to be charged: the process has ended.
     pub(crate) fn forget(&mut self) {
-        *self = Self { again: (Nanos(u64::MAX), u64::MAX), ..Self::default() };
+        *self = Self { again: (Moment::NEVER, u64::MAX), ..Self::default() };
     }
 }
 

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
@@ -24,13 +24,13 @@ pub(crate) struct Connections {
     listener: UnixListener,
     /// The oldest first.
     clients: VecDeque<Client>,
-    listens_at: Nanos,
+    listens_at: Moment,
 }
 
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
-    since: Nanos,
+    since: Moment,
     said: [u8; LINE],
     length: usize,
 }
@@ -53,25 +53,25 @@ impl Connections {
     /// The listener cannot be made non-blocking.
     pub(crate) fn new(listener: UnixListener) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
-        Ok(Self { listener, clients: VecDeque::new(), listens_at: Nanos(0) })
+        Ok(Self { listener, clients: VecDeque::new(), listens_at: Moment::FIRST })
     }
 
     /// What to wait for, the listener last.
-    pub(crate) fn descriptors(&self, now: Nanos) -> Vec<BorrowedFd<'_>> {
+    pub(crate) fn descriptors(&self, now: Moment) -> Vec<BorrowedFd<'_>> {
         let listener = (now >= self.listens_at).then(|| self.listener.as_fd());
         self.clients.iter().map(|client| client.stream.as_fd()).chain(listener).collect()
     }
 
     /// When to look again at the latest.
-    pub(crate) fn next(&self, now: Nanos) -> Nanos {
+    pub(crate) fn next(&self, now: Moment) -> Moment {
         let given_up =
             self.clients.front().map(|client| client.since.plus(tuning::daemon::CLIENT_PATIENCE));
         let listens = Some(self.listens_at).filter(|at| *at > now);
-        given_up.into_iter().chain(listens).min().unwrap_or(Nanos(u64::MAX))
+        given_up.into_iter().chain(listens).min().unwrap_or(Moment::NEVER)
     }
 
     /// Listens to all; `answer` is asked for what to reply to a line. Whether any line was answered.
-    pub(crate) fn serve(&mut self, now: Nanos, mut answer: impl FnMut(&[u8]) -> String) -> bool {
+    pub(crate) fn serve(&mut self, now: Moment, mut answer: impl FnMut(&[u8]) -> String) -> bool {
         let mut answered = self.listen(now, &mut answer);
         for _ in 0..tuning::daemon::CLIENTS_AT_ONCE {
             if now < self.listens_at || !self.accept(now) {
@@ -92,7 +92,7 @@ impl Connections {
         answered
     }
 
-    fn listen(&mut self, now: Nanos, answer: &mut impl FnMut(&[u8]) -> String) -> bool {
+    fn listen(&mut self, now: Moment, answer: &mut impl FnMut(&[u8]) -> String) -> bool {
         let mut answered = false;
         self.clients.retain_mut(|client| match client.hear(now) {
             Said::Part => true,
@@ -107,7 +107,7 @@ impl Connections {
     }
 
     /// Takes one connection; false when there is none, or none can be had.
-    fn accept(&mut self, now: Nanos) -> bool {
+    fn accept(&mut self, now: Moment) -> bool {
         match self.listener.accept() {
             Ok((stream, _)) => {
                 if self.clients.len() >= tuning::daemon::CLIENTS {
@@ -131,13 +131,13 @@ impl Connections {
 
 impl Client {
     /// `None` for another user's.
-    fn new(stream: UnixStream, since: Nanos) -> Option<Self> {
+    fn new(stream: UnixStream, since: Moment) -> Option<Self> {
         let peer = rustix::net::sockopt::socket_peercred(&stream).ok()?;
         stream.set_nonblocking(true).ok()?;
         (peer.uid == geteuid()).then_some(Self { stream, since, said: [0; LINE], length: 0 })
     }
 
-    fn hear(&mut self, now: Nanos) -> Said {
+    fn hear(&mut self, now: Moment) -> Said {
         loop {
             let Some(room) = self.said.get_mut(self.length..).filter(|room| !room.is_empty())
             else {
@@ -175,11 +175,13 @@ impl Client {
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Nanos;
+
     use std::io::{BufRead, BufReader};
 
     use super::*;
 
-    const NOW: Nanos = Nanos(Nanos::SECOND.0);
+    const NOW: Moment = Moment(Nanos::SECOND.0);
 
     struct Scene {
         folder: tempfile::TempDir,
@@ -200,7 +202,7 @@ mod tests {
         }
 
         /// What was said in lines.
-        fn serve(&mut self, now: Nanos) -> Vec<Vec<u8>> {
+        fn serve(&mut self, now: Moment) -> Vec<Vec<u8>> {
             let mut lines = Vec::new();
             self.connections.serve(now, |line| {
                 lines.push(line.to_vec());

@@ -14,7 +14,7 @@ use discnice_processes::fork;
 use discnice_registry::{MappedClass, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{futex, process, time};
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::daemon::tuning;
@@ -91,7 +91,7 @@ struct Holder {
     /// Time since the machine was started in which it was suspended.
     suspended: Nanos,
     /// Until when the lease is left to others.
-    waived_until: Nanos,
+    waived_until: Moment,
 }
 
 impl Holder {
@@ -101,9 +101,9 @@ impl Holder {
         // The class's number tells classes of one name on machines of one name apart, and a class from a later one.
         let name = format!("{host}/{}/{:08x}", mapped.name(), class.nonce() as u32);
         // One that held it before was killed; its lease is in force.
-        let node = Node::new(class.weight(), class.fleet().lease(now));
+        let node = Node::new(class.weight(), class.fleet().lease(now).unwrap_or_default());
         let (before, suspended) = (done(&mapped), suspended());
-        let (link, wanted, waived_until) = (None, None, Nanos(0));
+        let (link, wanted, waived_until) = (None, None, Moment::FIRST);
         Self { mapped, addresses, name, node, link, before, wanted, suspended, waived_until }
     }
 
@@ -137,7 +137,7 @@ impl Holder {
 
     /// Takes the lease, or has it already. Another policyd of this user, in another session, may hold it, or may be the only
     /// one that is told of a server by its configuration.
-    fn claims(&self, now: Nanos) -> bool {
+    fn claims(&self, now: Moment) -> bool {
         now >= self.waived_until && self.mapped.class.fleet().claim(process::id(), is_colleague)
     }
 
@@ -148,7 +148,7 @@ impl Holder {
             > tuning::leases::SUSPENDED
         {
             // The lease ran on for the server.
-            self.node = Node::new(self.mapped.class.weight(), (0, Nanos(0)));
+            self.node = Node::new(self.mapped.class.weight(), (0, Moment::FIRST));
             let changed = self.mapped.class.end_lease(now);
             self.wake(changed);
         }
@@ -164,7 +164,7 @@ impl Holder {
     }
 
     /// Calls the server, and puts what it grants into the class's memory.
-    fn call(&mut self, now: Nanos, done: Done) {
+    fn call(&mut self, now: Moment, done: Done) {
         let class = self.mapped.class;
         let floor = class.fleet().floor().get();
         // A job starts: it is not known yet what it can use.
@@ -228,7 +228,7 @@ impl Holder {
         self.link = None;
         class.fleet().note_report(fault.number());
         if matches!(fault, Fault::Full(_)) {
-            let changed = class.write_lease(time::now(), (0, settings::LEAST.get()), Nanos(1));
+            let changed = class.write_lease(time::now(), (0, settings::LEAST.get()), Moment(1));
             self.wake(changed);
         }
         if !matches!(fault, Fault::Unreachable(_)) {
@@ -263,7 +263,7 @@ impl Holder {
 fn done(mapped: &MappedClass) -> Done {
     let class = mapped.class;
     let at = time::now();
-    let owed = class.total().paid_at(at, 0).minus(at);
+    let owed = class.total().paid_at(at, 0).since(at);
     Done { at, moved: Bytes::new(class.total().total()), waited: class.waits().1, owed }
 }
 

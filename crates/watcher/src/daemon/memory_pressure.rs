@@ -7,7 +7,7 @@ use discnice_graybox::mac;
 use discnice_ledger::Class;
 use discnice_ledger::policy::memory::{Bounds, Regulation, Waited};
 use discnice_sys::procfs;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::Watch;
 use crate::daemon::tuning;
@@ -19,7 +19,7 @@ pub(crate) struct Guest<'a> {
     pub(crate) watch: &'a mut Watch,
     pub(crate) regulation: &'a mut Regulation,
     /// When the class is to be looked at next.
-    pub(crate) due: &'a mut Nanos,
+    pub(crate) due: &'a mut Moment,
 }
 
 /// What the machine's memory is like.
@@ -32,26 +32,26 @@ pub(crate) struct Pressure {
     stalled: Nanos,
     /// Page faults that had to read, of all processes and of the classes.
     faults: (u64, u64),
-    looked: Nanos,
-    next: Nanos,
+    looked: Option<Moment>,
+    next: Moment,
 }
 
 impl Default for Pressure {
     fn default() -> Self {
         let page = rustix::param::page_size() as u64;
         let (machine, stalled) = (mac::machine(), mac::stalled().unwrap_or_default());
-        Self { machine, page, stalled, faults: (0, 0), looked: Nanos(0), next: Nanos(0) }
+        Self { machine, page, stalled, faults: (0, 0), looked: None, next: Moment::FIRST }
     }
 }
 
 impl Pressure {
     /// Looks at once, as a class may have got thresholds.
     pub(crate) fn hurry(&mut self) {
-        self.next = Nanos(0);
+        self.next = Moment::FIRST;
     }
 
     /// Whether it is time for that.
-    pub(crate) fn is_due(&self, now: Nanos) -> bool {
+    pub(crate) fn is_due(&self, now: Moment) -> bool {
         now >= self.next
     }
 
@@ -60,9 +60,9 @@ impl Pressure {
     /// Looks at all classes that have thresholds, if it is time; returns when to be called again.
     pub(crate) fn step<'a>(
         &mut self,
-        now: Nanos,
+        now: Moment,
         guests: impl Iterator<Item = Guest<'a>>,
-    ) -> Nanos {
+    ) -> Moment {
         if !self.is_due(now) {
             return self.next;
         }
@@ -90,13 +90,13 @@ impl Pressure {
     }
 
     /// Returns true if tasks have waited for memory since the last look.
-    fn waited(&mut self, now: Nanos) -> bool {
-        let time = now.minus(self.looked);
-        let before = std::mem::replace(&mut self.looked, now);
+    fn waited(&mut self, now: Moment) -> bool {
+        let before = self.looked.replace(now);
         // A kernel without PSI: that memory is scarce has to do.
         let Some(stalled) = mac::stalled() else { return true };
         let waited = stalled.minus(std::mem::replace(&mut self.stalled, stalled));
-        before > Nanos(0) && waited.0.saturating_mul(tuning::memory::PRESSED) > time.0
+        let is_much = |time: Nanos| waited.0.saturating_mul(tuning::memory::PRESSED) > time.0;
+        before.is_some_and(|before| is_much(now.since(before)))
     }
 
     /// Returns true if others had page faults since the last look that had to read: their pages had
@@ -114,7 +114,7 @@ impl Pressure {
     /// Looks at one class; whether it stands.
     fn look(
         &self,
-        now: Nanos,
+        now: Moment,
         guest: &mut Guest<'_>,
         bounds: Bounds,
         waited: bool,
@@ -135,7 +135,7 @@ impl Pressure {
             guest.watch.wake();
         }
         if stands || stood {
-            *guest.due = Nanos(0);
+            *guest.due = Moment::FIRST;
         }
         stands
     }
@@ -158,7 +158,7 @@ impl Guest<'_> {
         if self.regulation.stands() {
             *self.regulation = Regulation::default();
             self.watch.wake();
-            *self.due = Nanos(0);
+            *self.due = Moment::FIRST;
         }
     }
 }

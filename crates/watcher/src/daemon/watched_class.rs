@@ -7,7 +7,7 @@ use discnice_ledger::primitive::Ordering;
 use discnice_registry::MappedClass;
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::daemon::memory_pressure::Guest;
 use crate::daemon::tuning;
@@ -28,23 +28,23 @@ pub(crate) struct WatchedClass {
     /// Says if the class is paused for its memory.
     memory: Regulation,
     /// When to look at it next.
-    pub(crate) due: Nanos,
+    pub(crate) due: Moment,
     /// Longest time for which its members need not be asked for children.
     patience: Nanos,
     /// Until when its members are likely to have children that only the census finds.
-    lively_until: Nanos,
+    lively_until: Moment,
     /// Until when a process that was just forked is likely to join it.
-    pub(crate) joining_until: Nanos,
+    pub(crate) joining_until: Moment,
     /// Set if a process in it is held.
     pub(crate) holds: bool,
     /// Set if a process in it is held while others of it may run.
     alert: bool,
     /// Since when it has no members.
-    empty_since: Option<Nanos>,
+    empty_since: Option<Moment>,
     /// How many are in it.
     pub(crate) watched: usize,
     /// When its pages are let go next.
-    tidy_at: Nanos,
+    tidy_at: Moment,
     /// Set if another process watches it.
     is_taken: bool,
     /// Set if the class has had no members for so long that none is on the way.
@@ -58,8 +58,8 @@ impl WatchedClass {
     pub(crate) fn new(mapped: MappedClass, helpers: Helpers) -> Self {
         let mut watch = Box::new(Watch::new(mapped.class, mapped.block, helpers));
         watch.serve_children();
-        let (due, patience) = (Nanos(0), Nanos(0));
-        let (lively_until, joining_until) = (Nanos(0), Nanos(0));
+        let (due, patience) = (Moment::FIRST, Nanos(0));
+        let (lively_until, joining_until) = (Moment::FIRST, Moment::FIRST);
         let (holds, alert, empty_since, watched) = (false, false, None, 0);
         let (is_taken, is_deserted) = (false, false);
         let memory = Regulation::default();
@@ -85,9 +85,9 @@ impl WatchedClass {
     }
 
     /// Notes that a process has joined the class, or is about to.
-    pub(crate) fn expect_members(&mut self, now: Nanos) {
+    pub(crate) fn expect_members(&mut self, now: Moment) {
         self.watch.look_for_members();
-        (self.due, self.patience, self.empty_since) = (Nanos(0), Nanos(0), None);
+        (self.due, self.patience, self.empty_since) = (Moment::FIRST, Nanos(0), None);
         (self.watched, self.lively_until) =
             (self.watched.max(1), now.plus(tuning::discovery::IDLE));
         self.joining_until = now.plus(tuning::daemon::JOINING);
@@ -111,21 +111,21 @@ impl WatchedClass {
     }
 
     /// Takes in those newcomers that have become members, and looks at them now.
-    pub(crate) fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+    pub(crate) fn meet(&mut self, now: Moment, newcomers: &[Rc<Newcomer>]) {
         self.joining_until = now.plus(tuning::daemon::JOINING);
         if self.watch.meet(newcomers) {
-            self.due = Nanos(0);
+            self.due = Moment::FIRST;
         }
     }
 
     /// Returns true if its last member ended so lately that children of it may not have been found
     /// yet.
-    pub(crate) fn may_have_orphans(&self, now: Nanos) -> bool {
+    pub(crate) fn may_have_orphans(&self, now: Moment) -> bool {
         self.empty_since.is_none_or(|since| now < since.plus(tuning::discovery::ORPHANS))
     }
 
     /// Releases pages that were not touched for a while, at the same time as all other classes.
-    pub(crate) fn tidy(&mut self, now: Nanos) {
+    pub(crate) fn tidy(&mut self, now: Moment) {
         if now >= self.tidy_at && !self.holds {
             self.tidy_at = now.plus(tuning::daemon::TIDY);
             self.mapped.let_pages_go();
@@ -133,11 +133,11 @@ impl WatchedClass {
     }
 
     /// Does what is due, of so many processes that are watched in all.
-    pub(crate) fn step(&mut self, now: Nanos, watched: usize, census: &mut Census) {
+    pub(crate) fn step(&mut self, now: Moment, watched: usize, census: &mut Census) {
         let due = self.watch.step(watched, census).min(now.plus(tuning::daemon::SHOW));
         self.lively_until = self.watch.lively_until();
         self.holds = self.watch.holds();
-        let apart = due.minus(now);
+        let apart = due.since(now);
         self.due = if self.holds { due } else { on_beat(due, apart, watched) };
         self.patience = if self.watch.has_members_outside() { Nanos(0) } else { apart };
         self.watched = self.watch.len();
@@ -165,7 +165,7 @@ impl AsMut<Watch> for WatchedClass {
 }
 
 /// Puts off to a time at which all classes are looked at what is due so far from now, of so many processes that are watched.
-fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
+fn on_beat(due: Moment, apart: Nanos, watched: usize) -> Moment {
     let Some(beat) = crowd::beat(apart, watched) else { return due };
     // Looks at the idle of a crowd are so far apart that this is a small part of it.
     let batch = crowd::batch(watched).min(tuning::daemon::SLOW_BEAT);
@@ -177,13 +177,13 @@ fn on_beat(due: Nanos, apart: Nanos, watched: usize) -> Nanos {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sum {
     /// When the first of them is to be looked at.
-    pub(crate) due: Nanos,
+    pub(crate) due: Moment,
     /// Longest time for which none of their members need be asked for children.
     pub(crate) patience: Nanos,
     /// Until when children that only the census finds, and members that were just forked, are
     /// likely.
-    pub(crate) lively_until: Nanos,
-    pub(crate) joining_until: Nanos,
+    pub(crate) lively_until: Moment,
+    pub(crate) joining_until: Moment,
     /// How many processes are watched.
     pub(crate) watched: usize,
     /// Set if any process is held.
@@ -196,8 +196,7 @@ pub(crate) struct Sum {
 
 impl Sum {
     pub(crate) fn of(every: &[WatchedClass]) -> Self {
-        let never = Nanos(u64::MAX);
-        let nothing = Self { due: never, patience: never, ..Self::default() };
+        let nothing = Self { due: Moment::NEVER, patience: Nanos(u64::MAX), ..Self::default() };
         every.iter().fold(nothing, |sum, kept| Self {
             due: sum.due.min(kept.due),
             patience: sum.patience.min(kept.patience),

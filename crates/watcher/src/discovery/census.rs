@@ -13,7 +13,7 @@ use std::rc::Rc;
 use discnice_processes::tree;
 use discnice_sys::deadline;
 use discnice_sys::procfs::{self, Found, Stat};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::discovery::fork_events::ForkEvents;
 use crate::discovery::newcomer::Newcomer;
@@ -54,7 +54,7 @@ pub struct Census {
     missed: Vec<u32>,
     /// Those that execute a program.
     unseen: Unseen,
-    at: Nanos,
+    at: Moment,
     /// Set if the last look found that nothing was forked, and the kernel reports forks: the next look waits for one.
     awaits_births: bool,
     snapshot: Option<Snapshot>,
@@ -63,14 +63,14 @@ pub struct Census {
     debuggers: Debuggers,
     /// How often it was hurried, since when.
     hurried: u32,
-    hurried_from: Nanos,
+    hurried_from: Moment,
 }
 
 /// All processes that lived a moment ago, and newcomers found since. Classes that begin to be
 /// watched at the same time share it, as it takes long where thousands of processes live.
 #[derive(Debug)]
 struct Snapshot {
-    taken: Nanos,
+    taken: Moment,
     all: Vec<Rc<Newcomer>>,
 }
 
@@ -78,7 +78,7 @@ impl Census {
     /// Returns newcomers since the last look, if it is time for another, made once `every` so
     /// often. Where the kernel reports forks, one after which nothing was forked is followed by a look when something is
     /// ([`Census::descriptor`]).
-    pub fn look(&mut self, now: Nanos, every: Nanos) -> Vec<Rc<Newcomer>> {
+    pub fn look(&mut self, now: Moment, every: Nanos) -> Vec<Rc<Newcomer>> {
         if now < self.at {
             return Vec::new();
         }
@@ -125,14 +125,14 @@ impl Census {
     /// it so has the next look made at once ([`Census::hurry`]). `None` if one is due anyway, while looks are made after a
     /// time, as births neither matter at once (`is_lively`) nor are rare, and while so many hurried that they cost too much.
     #[must_use]
-    pub fn descriptor(&mut self, now: Nanos, is_lively: bool) -> Option<BorrowedFd<'_>> {
+    pub fn descriptor(&mut self, now: Moment, is_lively: bool) -> Option<BorrowedFd<'_>> {
         let is_wanted =
-            (is_lively || self.awaits_births) && self.at > Nanos(0) && self.may_hurry(now);
+            (is_lively || self.awaits_births) && self.at > Moment::FIRST && self.may_hurry(now);
         self.births.as_ref().filter(|_| is_wanted).and_then(ForkEvents::descriptor)
     }
 
     /// Returns true if a look may be made at once.
-    fn may_hurry(&mut self, now: Nanos) -> bool {
+    fn may_hurry(&mut self, now: Moment) -> bool {
         if now >= self.hurried_from.plus(tuning::discovery::HURRY_WINDOW) {
             (self.hurried_from, self.hurried) = (now, 0);
         }
@@ -141,13 +141,13 @@ impl Census {
 
     /// When to look again.
     #[must_use]
-    pub fn next(&self) -> Nanos {
+    pub fn next(&self) -> Moment {
         self.at
     }
 
     /// Has the next look made at once if a process was born that no look has found, at most as often as
     /// [`Census::descriptor`] allows: its event was taken together with those of others, so nothing can be read there.
-    pub fn look_again(&mut self, now: Nanos) {
+    pub fn look_again(&mut self, now: Moment) {
         if !self.missed.is_empty() && self.follows_births() && self.may_hurry(now) {
             self.hurry();
         }
@@ -156,12 +156,12 @@ impl Census {
     /// The next look is due now.
     pub fn hurry(&mut self) {
         self.hurried = self.hurried.saturating_add(1);
-        self.at = Nanos(0);
+        self.at = Moment::FIRST;
     }
 
     /// Living processes that are new since the last call, or the next of them, parents before their
     /// children; none at the first call.
-    fn newcomers(&mut self, now: Nanos) -> Vec<Rc<Newcomer>> {
+    fn newcomers(&mut self, now: Moment) -> Vec<Rc<Newcomer>> {
         self.births.get_or_insert_with(ForkEvents::begin);
         self.note_births(&HashSet::new());
         let Some(last) = self.ids.read() else { return Vec::new() };
@@ -190,7 +190,7 @@ impl Census {
 
     /// The living ones of these processes, parents before their children. One that executes a program is new again when it can
     /// be looked at.
-    fn living(&mut self, now: Nanos, ids: impl Iterator<Item = u32>) -> Vec<Stat> {
+    fn living(&mut self, now: Moment, ids: impl Iterator<Item = u32>) -> Vec<Stat> {
         let living = ids.filter_map(|id| {
             deadline::renew();
             match procfs::find(id) {
@@ -207,7 +207,7 @@ impl Census {
 
     /// These, and parents of them that could not be looked at before. The child of one that still cannot is new again when it
     /// can: of which class it is shows only then.
-    fn with_parents(&mut self, now: Nanos, mut left: Vec<Stat>) -> Vec<Stat> {
+    fn with_parents(&mut self, now: Moment, mut left: Vec<Stat>) -> Vec<Stat> {
         let mut found = Vec::new();
         while let Some(stat) = left.pop() {
             left.extend(self.unseen.look_at(now, stat.parent));
@@ -221,7 +221,7 @@ impl Census {
     }
 
     /// Those of these newcomers are new again that executed a program when they were met.
-    pub(crate) fn put_off(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+    pub(crate) fn put_off(&mut self, now: Moment, newcomers: &[Rc<Newcomer>]) {
         for newcomer in newcomers.iter().filter(|newcomer| newcomer.is_unseen()) {
             self.unseen.add(now, newcomer.stat.id);
         }
@@ -261,7 +261,7 @@ impl Census {
     /// Living processes that are younger than process `id`, which started at `started`, and perhaps some
     /// that are not; what comes after this is new at the next look. The answer is one class's alone: what was born since
     /// the last look is still new to the others.
-    pub fn since(&mut self, now: Nanos, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
+    pub fn since(&mut self, now: Moment, id: u32, started: u64) -> Vec<Rc<Newcomer>> {
         let is_close = |last: &u32| *last >= id && *last - id < tuning::discovery::BY_NUMBER;
         if let Some(last) = self.ids.read().filter(is_close) {
             let found = self.living(now, id + 1..=last);

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 use rustix::io::Errno;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
@@ -40,7 +40,7 @@ pub struct Ancestor {
     /// Its process id.
     pub id: u32,
     /// When it was born itself; zero if that was before births were told.
-    pub born: Nanos,
+    pub born: Moment,
 }
 
 /// Of each process that was born lately, its parent and when it was born.
@@ -150,8 +150,11 @@ impl ForkEvents {
     pub fn ancestors(&self, id: u32) -> Vec<Ancestor> {
         let parent = |id: &u32| self.parents.get(*id).map(|birth| birth.id);
         let line = std::iter::successors(parent(&id), parent).take(tuning::discovery::GENERATIONS);
-        line.map(|id| Ancestor { id, born: self.parents.get(id).map_or(Nanos(0), |own| own.born) })
-            .collect()
+        line.map(|id| Ancestor {
+            id,
+            born: self.parents.get(id).map_or(Moment::FIRST, |own| own.born),
+        })
+        .collect()
     }
 }
 
@@ -160,7 +163,7 @@ impl ForkEvents {
 struct Birth {
     parent: u32,
     child: u32,
-    at: Nanos,
+    at: Moment,
 }
 
 impl Birth {
@@ -170,7 +173,7 @@ impl Birth {
             [0, 1, 2, 3].map(|index| number(message, NUMBERS + 4 * index));
         let born = kind(message)? == BIRTH && thread? == child?;
         let at = u64::from(number(message, TIME)?) | u64::from(number(message, TIME + 4)?) << 32;
-        born.then_some(Self { parent: parent?, child: child?, at: Nanos(at) })
+        born.then_some(Self { parent: parent?, child: child?, at: Moment(at) })
     }
 }
 

@@ -7,7 +7,7 @@
 //! its own, is not found. Only newcomers of this user and of the superuser are read: no other user may trace the process,
 //! or have it let go.
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::process::command_line;
 use crate::tuning;
@@ -19,8 +19,8 @@ const NUMBERS: usize = 8;
 #[derive(Debug)]
 struct Newborn {
     id: u32,
-    found: Nanos,
-    due: Nanos,
+    found: Moment,
+    due: Moment,
     names: Vec<u32>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Debuggers(Vec<Newborn>);
 
 impl Debuggers {
     /// Notes those that were found new, or execute a program.
-    pub fn note(&mut self, now: Nanos, ids: impl Iterator<Item = u32>) {
+    pub fn note(&mut self, now: Moment, ids: impl Iterator<Item = u32>) {
         for id in ids {
             self.0.retain(|known| known.id != id);
             if self.0.len() < tuning::holding::DEBUGGERS {
@@ -40,13 +40,13 @@ impl Debuggers {
     }
 
     /// Reads the command lines that are due.
-    pub fn look(&mut self, now: Nanos) {
+    pub fn look(&mut self, now: Moment) {
         self.0.retain_mut(|newborn| now < newborn.due || newborn.look(now));
     }
 
     /// When one is due.
-    pub fn next(&self) -> Nanos {
-        self.0.iter().map(|newborn| newborn.due).min().unwrap_or(Nanos(u64::MAX))
+    pub fn next(&self) -> Moment {
+        self.0.iter().map(|newborn| newborn.due).min().unwrap_or(Moment::NEVER)
     }
 
     /// The processes that living newcomers name.
@@ -57,7 +57,7 @@ impl Debuggers {
 
 impl Newborn {
     /// Reads its command line; false if it need not be looked at any more.
-    fn look(&mut self, now: Nanos) -> bool {
+    fn look(&mut self, now: Moment) -> bool {
         let Some(line) = command_line(self.id) else { return false };
         let numbers = numbers(&line).filter(|id| *id != self.id).take(NUMBERS);
         let living = numbers.filter_map(process_of);
@@ -69,7 +69,7 @@ impl Newborn {
         {
             return false;
         }
-        let age = now.minus(self.found);
+        let age = now.since(self.found);
         let apart = if self.names.is_empty() {
             age.max(tuning::holding::DEBUGGER_FIRST_LOOK)
         } else {
@@ -120,15 +120,15 @@ mod tests {
         let mut child =
             Command::new("sh").args(["-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
         let mut debuggers = Debuggers::default();
-        debuggers.note(Nanos(0), [child.id()].into_iter());
+        debuggers.note(Moment::FIRST, [child.id()].into_iter());
         std::thread::sleep(std::time::Duration::from_millis(50));
-        debuggers.look(Nanos(1));
+        debuggers.look(Moment(1));
         assert_eq!(debuggers.named().collect::<Vec<_>>(), [me]);
-        assert!(debuggers.next() <= Nanos(1).plus(tuning::holding::DEBUGGER_LOOK));
+        assert!(debuggers.next() <= Moment(1).plus(tuning::holding::DEBUGGER_LOOK));
         child.kill().unwrap();
         child.wait().unwrap();
         debuggers.look(debuggers.next());
-        assert_eq!((debuggers.named().count(), debuggers.next()), (0, Nanos(u64::MAX)));
+        assert_eq!((debuggers.named().count(), debuggers.next()), (0, Moment::NEVER));
     }
 
     #[test]
@@ -141,22 +141,22 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(100));
         let is_other = crate::process::real_user(child.id().cast_signed()) == Some(65534);
         let mut debuggers = Debuggers::default();
-        debuggers.note(Nanos(0), [child.id()].into_iter());
-        debuggers.look(Nanos(1));
+        debuggers.note(Moment::FIRST, [child.id()].into_iter());
+        debuggers.look(Moment(1));
         let (named, next) = (debuggers.named().count(), debuggers.next());
         child.kill().unwrap();
         child.wait().unwrap();
         if !is_other || discnice_sys::process::user() == 65534 {
             skip!("only the superuser is two users");
         }
-        assert_eq!((named, next), (0, Nanos(u64::MAX)));
+        assert_eq!((named, next), (0, Moment::NEVER));
     }
 
     #[test]
     fn this_program_is_no_debugger() {
         let mut debuggers = Debuggers::default();
-        debuggers.note(Nanos(0), [std::process::id()].into_iter());
-        debuggers.look(Nanos(0));
+        debuggers.note(Moment::FIRST, [std::process::id()].into_iter());
+        debuggers.look(Moment::FIRST);
         assert_eq!(debuggers.named().count(), 0);
     }
 
@@ -164,9 +164,9 @@ mod tests {
     fn it_is_a_newcomer_for_a_second() {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let mut debuggers = Debuggers::default();
-        debuggers.note(Nanos(0), [child.id()].into_iter());
+        debuggers.note(Moment::FIRST, [child.id()].into_iter());
         let mut looks = 0;
-        while debuggers.next() < Nanos(u64::MAX) {
+        while debuggers.next() < Moment::NEVER {
             let now = debuggers.next();
             debuggers.look(now);
             looks += 1;

@@ -2,7 +2,7 @@
 
 use discnice_ledger::member::Charged;
 use discnice_ledger::{Class, Member};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::accounting::allowed_lead::Ahead;
 use crate::accounting::unlinked_files::UnlinkedFiles;
@@ -21,28 +21,28 @@ pub(super) struct Accounting {
     /// How far its account is ahead of its books, if it charges itself.
     pub(super) ahead: Ahead,
     /// Until when children may end that are not found yet; zero for no more.
-    unknown_until: Nanos,
+    unknown_until: Moment,
     /// How much it had moved when that was seen to grow last, and when that was.
-    seen: (u64, Nanos),
+    seen: (u64, Moment),
 }
 
 impl Accounting {
     /// Begins with an account, and what was dirty in unlinked files before anything was charged.
     pub(super) fn new(account: OwnAccount, unlinked: UnlinkedFiles) -> Self {
         let cancelled = account.own().cancelled;
-        let (ahead, unknown_until, seen) = (Ahead::default(), Nanos(0), (0, Nanos(0)));
+        let (ahead, unknown_until, seen) = (Ahead::default(), Moment::FIRST, (0, Moment::FIRST));
         Self { account, cancelled, unlinked, ahead, unknown_until, seen }
     }
 
     /// Takes what no thread did for that of children for a moment, as the process was attached with
     /// children that are not found yet.
-    pub(super) fn expect_unknown_children(&mut self, now: Nanos) {
+    pub(super) fn expect_unknown_children(&mut self, now: Moment) {
         self.account.set_rest(Rest::Children);
         self.unknown_until = now.plus(tuning::accounting::UNKNOWN_CHILDREN);
     }
 
     /// Returns what is to be taken for children's in a state in which `rest` is: in that moment, all that no thread did.
-    pub(super) fn rest_at(&self, now: Nanos, rest: Rest) -> Rest {
+    pub(super) fn rest_at(&self, now: Moment, rest: Rest) -> Rest {
         if now < self.unknown_until { Rest::Children } else { rest }
     }
 
@@ -52,7 +52,7 @@ impl Accounting {
         &mut self,
         id: u32,
         class: &Class,
-        now: Nanos,
+        now: Moment,
         watcher: bool,
     ) -> Charged {
         let mut charged = Charged::from(self.account.own());
@@ -86,7 +86,7 @@ impl Accounting {
     }
 
     /// Notes whether the last look found more than the one before.
-    pub(super) fn see_moving(&mut self, now: Nanos) {
+    pub(super) fn see_moving(&mut self, now: Moment) {
         let own: Io = self.account.own();
         let moved = own.read.saturating_add(own.written);
         if moved > self.seen.0 {
@@ -95,7 +95,7 @@ impl Accounting {
     }
 
     /// Bytes that it had moved in all when that was last seen to grow, and when that was.
-    pub(super) fn seen_moving(&self) -> (u64, Nanos) {
+    pub(super) fn seen_moving(&self) -> (u64, Moment) {
         self.seen
     }
 }

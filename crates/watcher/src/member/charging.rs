@@ -6,7 +6,7 @@ use discnice_ledger::passed::{Count, Decider};
 use discnice_ledger::trace::{self, Record, Why};
 use discnice_regulator::{ledger, occupy};
 use discnice_sys::{futex, time};
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use super::{Role, Watched};
 use crate::accounting::allowed_lead::{Lead, Verdict};
@@ -40,25 +40,25 @@ impl Watched {
             if cancelled > 0 || occupies { ledger::paid_at(self.class, now, new) } else { paid_at };
         self.schedule.note_debt(now, paid_at);
         if self.class.is_traced() {
-            self.record(now, Why::Account, bytes, paid_at.minus(now));
+            self.record(now, Why::Account, bytes, paid_at.since(now));
         }
         true
     }
 
     /// Charges what went through its connections, the bytes sent and received; it stands until that is paid for.
-    pub(crate) fn charge_traffic(&mut self, now: Nanos, moved: [u64; 2]) {
+    pub(crate) fn charge_traffic(&mut self, now: Moment, moved: [u64; 2]) {
         let paid_at = ledger::charge_traffic(self.class, now, moved);
         let bytes = moved[0].saturating_add(moved[1]);
         self.class.passed().add(Decider::Watcher, Why::Turn, Count { calls: 1, bytes });
         self.has_traffic = true;
         self.schedule.note_traffic_debt(paid_at);
         if self.class.is_traced() {
-            self.record(now, Why::Turn, bytes, paid_at.minus(now));
+            self.record(now, Why::Turn, bytes, paid_at.since(now));
         }
     }
 
     /// When all is paid for that the class owes: for its disks, and for the network if the process owes for that.
-    pub(super) fn owed(&self, now: Nanos) -> Nanos {
+    pub(super) fn owed(&self, now: Moment) -> Moment {
         let disk = ledger::paid_at(self.class, now, Charged { read: 1, written: 1 });
         if self.is_without_library() {
             disk.max(ledger::traffic_paid_at(self.class, now, [1, 1]))
@@ -68,7 +68,7 @@ impl Watched {
     }
 
     /// Tells a trace what was charged, and for how long the process will stand for it.
-    fn record(&self, now: Nanos, why: Why, charged: u64, waited: Nanos) {
+    fn record(&self, now: Moment, why: Why, charged: u64, waited: Nanos) {
         self.class.record(&Record {
             at: now,
             process: self.id(),
@@ -83,7 +83,7 @@ impl Watched {
 
     /// What the kernel dropped unwritten need not be paid for. It drops a large file bit by bit, so that the process may stand
     /// for the rest of it already.
-    fn take_back(&mut self, now: Nanos, cancelled: u64) {
+    fn take_back(&mut self, now: Moment, cancelled: u64) {
         if cancelled == 0 {
             return;
         }
@@ -104,7 +104,7 @@ impl Watched {
     }
 
     /// Goes on once little of what it dirtied is on its way to the disk.
-    pub(super) fn follow_written(&mut self, now: Nanos) {
+    pub(super) fn follow_written(&mut self, now: Moment) {
         if self.writeback.end_wait(now, self.id(), &self.helpers.write_back) {
             self.shorten_debt();
         }

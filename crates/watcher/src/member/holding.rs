@@ -3,7 +3,7 @@
 use discnice_ledger::outside::Mechanism;
 use discnice_processes::tree::Process;
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::holding::{Grip, Guards, Hold, Means, Refused, best, next_best};
 use crate::tuning;
@@ -12,8 +12,8 @@ use crate::tuning;
 #[derive(Debug)]
 pub(super) struct Holding {
     hold: Box<dyn Hold>,
-    stopped_since: Option<Nanos>,
-    press_at: Nanos,
+    stopped_since: Option<Moment>,
+    press_at: Moment,
     /// How often it moved bytes though it was held.
     slips: u32,
     /// Set while something of it is still to be let go.
@@ -21,11 +21,11 @@ pub(super) struct Holding {
     /// Set if nothing could hold it when it was to be held last.
     is_unheld: bool,
     /// Until when it is not held.
-    refused_until: Nanos,
+    refused_until: Moment,
     debuggers: DebuggerWindow,
     pub(super) pause: Pause,
-    /// Until when it stands for the memory that it has.
-    pub(super) rests_until: Nanos,
+    /// Until when it stands for the memory that it has, if it is to.
+    pub(super) rests_until: Option<Moment>,
 }
 
 /// A pause that the user asked for.
@@ -40,14 +40,14 @@ pub(super) struct Pause {
 /// When way was made for a debugger last, and for how long lately.
 #[derive(Debug, Clone, Copy, Default)]
 struct DebuggerWindow {
-    at: Nanos,
+    at: Moment,
     used: Nanos,
 }
 
 impl DebuggerWindow {
     /// Opens it once more; false if it has been open for long enough.
-    fn open(self, now: Nanos) -> Option<Self> {
-        let passed = now.minus(self.at);
+    fn open(self, now: Moment) -> Option<Self> {
+        let passed = now.since(self.at);
         let left = self.used.0.saturating_sub(passed.0 / tuning::holding::DEBUGGER_REFILL);
         let used = Nanos(left).plus(passed.min(tuning::holding::DEBUGGER_WINDOW));
         (used <= tuning::holding::DEBUGGER_BUDGET).then_some(Self { at: now, used })
@@ -60,14 +60,14 @@ impl Holding {
         Self {
             hold: best(process),
             stopped_since: None,
-            press_at: Nanos(0),
+            press_at: Moment::FIRST,
             slips: 0,
             is_letting_go: false,
             is_unheld: false,
-            refused_until: Nanos(0),
+            refused_until: Moment::FIRST,
             debuggers: DebuggerWindow::default(),
             pause: Pause::default(),
-            rests_until: Nanos(0),
+            rests_until: None,
         }
     }
 
@@ -102,23 +102,23 @@ impl Holding {
     }
 
     /// Until when it is not held, if that is not over.
-    pub(super) fn refused_until(&self, now: Nanos) -> Option<Nanos> {
+    pub(super) fn refused_until(&self, now: Moment) -> Option<Moment> {
         Some(self.refused_until).filter(|until| now < *until)
     }
 
     /// Returns true if the threads were looked at so lately that they need not be again.
-    pub(super) fn is_pressed(&self, now: Nanos) -> bool {
+    pub(super) fn is_pressed(&self, now: Moment) -> bool {
         now < self.press_at
     }
 
     /// Stops what is awake of the process, which has `moved` bytes since the last look. `None` if it still moves bytes
     /// long after its own tracer was stopped in its place.
-    pub(super) fn press(&mut self, now: Nanos, moved: bool) -> Option<Result<Grip, Refused>> {
+    pub(super) fn press(&mut self, now: Moment, moved: bool) -> Option<Result<Grip, Refused>> {
         // A process that waits for a pipe most of the time is asleep whenever it is to be stopped.
         self.slips += u32::from(moved && self.is_stopped());
         let slips = self.slips >= tuning::holding::SLIPS;
         // At first it ends its call, and the tracer may be let go for its own sake in between.
-        let is_late = |since: Nanos| now >= since.plus(tuning::holding::TRACER_DOUBT);
+        let is_late = |since: Moment| now >= since.plus(tuning::holding::TRACER_DOUBT);
         if slips
             && moved
             && self.means() == Means::Tracer
@@ -131,7 +131,7 @@ impl Holding {
     }
 
     /// Notes that the process was pressed at `now`; returns when that was done.
-    pub(super) fn note_pressed(&mut self, now: Nanos) -> Nanos {
+    pub(super) fn note_pressed(&mut self, now: Moment) -> Moment {
         self.is_unheld = false;
         // Threads that could not be let go yet, as they wait for a disk, stay.
         self.is_letting_go = false;
@@ -139,7 +139,7 @@ impl Holding {
             self.stopped_since = Some(now);
         }
         let after = time::now();
-        self.press_at = after.plus(Nanos(after.minus(now).0 * tuning::holding::PRESS_SHARE));
+        self.press_at = after.plus(Nanos(after.since(now).0 * tuning::holding::PRESS_SHARE));
         after
     }
 
@@ -164,7 +164,7 @@ impl Holding {
     }
 
     /// Holds it no more until then.
-    pub(super) fn give_up(&mut self, until: Nanos) {
+    pub(super) fn give_up(&mut self, until: Moment) {
         self.refused_until = until;
         (self.is_unheld, self.pause.is_told) = (true, false);
     }
@@ -173,9 +173,9 @@ impl Holding {
     /// for long enough; `is_traced` says whether another program traces it already.
     pub(super) fn open_window(
         &mut self,
-        now: Nanos,
+        now: Moment,
         is_traced: impl FnOnce() -> bool,
-    ) -> Option<Nanos> {
+    ) -> Option<Moment> {
         let until = now.plus(tuning::holding::DEBUGGER_WINDOW);
         if self.means() != Means::Ptrace || self.refused_until >= until {
             return None;
@@ -189,12 +189,12 @@ impl Holding {
     }
 
     /// Does not hold it until then, and does not count that as unheld.
-    pub(super) fn refrain(&mut self, until: Nanos) {
+    pub(super) fn refrain(&mut self, until: Moment) {
         self.refused_until = until;
     }
 
     /// Ends a stop; returns since when it was stopped.
-    pub(super) fn end_stop(&mut self) -> Option<Nanos> {
+    pub(super) fn end_stop(&mut self) -> Option<Moment> {
         let since = self.stopped_since.take()?;
         self.is_letting_go = true;
         let slips = tuning::holding::SLIPS;

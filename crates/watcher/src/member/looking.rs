@@ -3,7 +3,7 @@
 use discnice_ledger::State;
 use discnice_ledger::policy::Resources;
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::role::{Role, rest, role};
 use super::{Gone, Watched, mark};
@@ -16,7 +16,7 @@ use crate::tuning;
 impl Watched {
     /// Whether the process does nothing, as far as one look at its account tells: then when to look
     /// again. In a crowd most do nothing at most times.
-    fn glance(&mut self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+    fn glance(&mut self, now: Moment, crowd: Nanos) -> Option<Moment> {
         let pace = self.schedule.idle_pace(now, crowd)?;
         let state = self.member()?.state();
         let same = state != State::Free
@@ -63,7 +63,7 @@ impl Watched {
     /// # Errors
     /// It need not be watched any more: nothing of one that was detached is held then; of one that ended the account is
     /// still to be closed ([`Self::end`]).
-    pub fn step(&mut self, now: Nanos, crowd: Nanos) -> Result<Nanos, Gone> {
+    pub fn step(&mut self, now: Moment, crowd: Nanos) -> Result<Moment, Gone> {
         if let Some(next) = self.glance(now, crowd) {
             return Ok(next);
         }
@@ -113,7 +113,7 @@ impl Watched {
         }
         Ok(if self.is_letting_go() {
             next.min(stops::close(now))
-        } else if self.writeback.awaits_until > Nanos(0) {
+        } else if self.writeback.awaits_until.is_some() {
             next.min(now.plus(tuning::writeback::IN_FLIGHT_LOOK))
         } else {
             next
@@ -137,14 +137,16 @@ impl Watched {
     }
 
     /// Whether anything that it can stand for is in force.
-    fn may_be_held(&self, now: Nanos) -> bool {
-        let waits = now < self.holding.rests_until || now < self.writeback.awaits_until;
+    fn may_be_held(&self, now: Moment) -> bool {
+        let waits = [self.holding.rests_until, self.writeback.awaits_until]
+            .into_iter()
+            .any(|until| until.is_some_and(|until| now < until));
         let network = || self.class.is_limited_in(Resources::NETWORK);
         self.class.is_limited() || network() || self.holding.pause.is_wanted || waits
     }
 
     /// Holds it until then, unless nothing can for now; returns when to look again.
-    fn hold(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
+    fn hold(&mut self, now: Moment, until: Moment, moved: bool) -> Moment {
         match self.holding.refused_until(now) {
             Some(refused_until) => until.min(refused_until),
             None => self.press(now, until, moved),
@@ -152,7 +154,7 @@ impl Watched {
     }
 
     /// Lets it run; returns when to look again, at `next` at the latest.
-    fn go_on(&mut self, now: Nanos, next: Nanos) -> Nanos {
+    fn go_on(&mut self, now: Moment, next: Moment) -> Moment {
         self.let_go();
         self.read_ahead.doubt(&self.pinned, self.class, now);
         let ahead = &self.accounting.ahead;

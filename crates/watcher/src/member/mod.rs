@@ -17,7 +17,7 @@ use writeback::Writeback;
 use discnice_ledger::outside::{APART, Held, Mechanism, Reason};
 use discnice_ledger::{Class, Member, MemberId};
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::accounting::unlinked_files::UnlinkedFiles;
 use crate::accounting::{Io, OwnAccount};
@@ -112,7 +112,7 @@ impl Watched {
     }
 
     /// As it is after the first look: told how it is held, and stopped if it reads already.
-    fn greeted(mut self, now: Nanos) -> Self {
+    fn greeted(mut self, now: Moment) -> Self {
         self.note_how(self.reason);
         if self.reason == Reason::Attached {
             self.accounting.expect_unknown_children(now);
@@ -126,12 +126,12 @@ impl Watched {
 
     /// When it is to be looked at next.
     #[must_use]
-    pub fn due(&self) -> Nanos {
+    pub fn due(&self) -> Moment {
         self.schedule.due
     }
 
     /// Has it looked at next at this time.
-    pub fn set_due(&mut self, due: Nanos) {
+    pub fn set_due(&mut self, due: Moment) {
         self.schedule.due = due;
     }
 
@@ -178,7 +178,7 @@ impl Watched {
 
     /// When it moved bytes last.
     #[must_use]
-    pub fn moved_at(&self) -> Nanos {
+    pub fn moved_at(&self) -> Moment {
         self.schedule.moved_at()
     }
 

@@ -2,7 +2,7 @@
 
 use discnice_ledger::outside::{Mechanism, Reason};
 use discnice_sys::{deadline, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::{Role, Watched};
 use crate::holding::{Grip, Refused, Tracer};
@@ -10,7 +10,7 @@ use crate::schedule::stops;
 use crate::tuning;
 
 impl Watched {
-    pub(super) fn press(&mut self, now: Nanos, until: Nanos, moved: bool) -> Nanos {
+    pub(super) fn press(&mut self, now: Moment, until: Moment, moved: bool) -> Moment {
         if !moved && self.holding.is_pressed(now) {
             return until.min(stops::close(now));
         }
@@ -32,7 +32,7 @@ impl Watched {
     }
 
     /// Another mechanism, or none for a while.
-    fn resort(&mut self, refused: Refused, now: Nanos) -> Nanos {
+    fn resort(&mut self, refused: Refused, now: Moment) -> Moment {
         self.let_go();
         let process = self.pinned.process;
         let is_replaced = match refused {
@@ -48,7 +48,7 @@ impl Watched {
     }
 
     /// Nothing holds it for so long.
-    fn give_up(&mut self, refused: Refused, now: Nanos, time: Nanos) -> Nanos {
+    fn give_up(&mut self, refused: Refused, now: Moment, time: Nanos) -> Moment {
         self.let_go();
         self.holding.leave_tracer(self.pinned.process);
         if let Some(held) = self.held() {
@@ -61,7 +61,7 @@ impl Watched {
 
     /// Lets go of the process for a moment, so that another can trace it; returns until when. `None` if that is not needed,
     /// or has been granted for long enough.
-    pub fn make_way(&mut self, now: Nanos) -> Option<Nanos> {
+    pub fn make_way(&mut self, now: Moment) -> Option<Moment> {
         let id = self.id().cast_signed();
         let until = self.holding.open_window(now, || crate::process::tracer(id).is_some())?;
         self.let_go();
@@ -82,20 +82,20 @@ impl Watched {
     }
 
     /// It stands until then, whatever it owes, so that its pages grow old; again and again while it is to.
-    pub fn rest(&mut self, until: Nanos) {
+    pub fn rest(&mut self, until: Moment) {
         let now = time::now();
-        if self.holding.rests_until <= now
+        if self.holding.rests_until.is_none_or(|until| until <= now)
             && let Some(held) = self.held()
         {
             held.set_how(self.holding.mechanism(), Reason::Memory);
         }
-        self.holding.rests_until = until;
+        self.holding.rests_until = Some(until);
         self.schedule.note_debt(now, until);
     }
 
     /// It need not stand for its memory any more.
     pub fn wake(&mut self) {
-        if std::mem::take(&mut self.holding.rests_until) > Nanos(0) {
+        if self.holding.rests_until.take().is_some() {
             self.limits_changed();
             self.note_how(self.reason);
         }
@@ -122,7 +122,7 @@ impl Watched {
 
     /// Stands, or goes on, as the user wants. What is noted in the class outlives its watcher: the next one goes on
     /// holding.
-    pub(super) fn follow_pause(&mut self, now: Nanos) {
+    pub(super) fn follow_pause(&mut self, now: Moment) {
         let wanted = self.is_paused();
         let paused = std::mem::replace(&mut self.holding.pause.is_wanted, wanted);
         if wanted {
@@ -172,7 +172,7 @@ impl Watched {
                 self.read_ahead.shape(&self.pinned, self.class, now);
             }
             if let Some(held) = self.held() {
-                held.add_frozen(now.minus(since).0);
+                held.add_frozen(now.since(since).0);
             }
         }
         self.holding.release();
@@ -193,7 +193,7 @@ impl Watched {
     /// It stands no longer than for what its class owes now, for its memory, or for its write-back.
     pub(super) fn shorten_debt(&mut self) {
         let owed = self.owed(time::now());
-        self.schedule
-            .shorten_debt(owed.max(self.holding.rests_until).max(self.writeback.awaits_until));
+        let others = [self.holding.rests_until, self.writeback.awaits_until];
+        self.schedule.shorten_debt(others.into_iter().flatten().fold(owed, Moment::max));
     }
 }

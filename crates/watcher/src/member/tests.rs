@@ -9,7 +9,7 @@ use std::rc::Rc;
 use discnice_ledger::State;
 use discnice_ledger::member::Charged;
 use discnice_ledger::policy::{Limits, Resource};
-use discnice_units::Rate;
+use discnice_units::{Nanos, Rate};
 
 use super::*;
 use crate::holding::{Grip, Hold, Means, Refused};
@@ -45,7 +45,7 @@ fn class() -> &'static Class {
         Class::create(start, layout.size(), 1, b"watched", 0).unwrap()
     };
     let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(1 << 20));
-    class.set_limits(Nanos(0), &limits);
+    class.set_limits(Moment::FIRST, &limits);
     class
 }
 
@@ -131,7 +131,7 @@ fn what_made_way_is_paused_once_the_way_is_over() {
     watched.class.set_paused(true);
     let next = watched.step(now, Nanos(0)).unwrap();
     let held_before = holds.get();
-    std::thread::sleep(std::time::Duration::from_nanos(until.minus(now).0));
+    std::thread::sleep(std::time::Duration::from_nanos(until.since(now).0));
     watched.step(time::now(), Nanos(0)).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -144,8 +144,9 @@ fn a_change_of_the_limits_does_not_end_the_wait_for_write_back() {
     let mut child = Command::new("sleep").arg("60").spawn().unwrap();
     let (mut watched, holds) = barely_held(&child);
     let now = time::now();
-    watched.writeback.awaits_until = now.plus(Nanos(60 * Nanos::SECOND.0));
-    watched.schedule.note_debt(now, watched.writeback.awaits_until);
+    let until = now.plus(Nanos(60 * Nanos::SECOND.0));
+    watched.writeback.awaits_until = Some(until);
+    watched.schedule.note_debt(now, until);
     watched.limits_changed();
     watched.step(now, Nanos(0)).unwrap();
     child.kill().unwrap();
@@ -165,7 +166,7 @@ fn what_is_held_for_limits_that_are_gone_is_let_go_without_being_told() {
     let next = watched.step(time::now(), Nanos(0)).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(held_before && !holds.get(), "looked at again in {:?}", next.minus(now));
+    assert!(held_before && !holds.get(), "looked at again in {:?}", next.since(now));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What the others are told of a member that cannot tell them itself, or only later.
 
 use discnice_ledger::member::Charged;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use super::Watched;
 
@@ -21,7 +21,7 @@ impl Watched {
 
     /// Returns when the process was last seen to have moved something, however that was charged.
     #[must_use]
-    pub fn seen_moving(&self) -> Nanos {
+    pub fn seen_moving(&self) -> Moment {
         self.accounting.seen_moving().1
     }
 }

@@ -2,7 +2,7 @@
 
 use discnice_ledger::Class;
 use discnice_regulator::{Backlog, left_of};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::tuning;
 use crate::writeback::WriteBack;
@@ -15,8 +15,8 @@ pub(super) struct Writeback {
     dirtied: u64,
     /// What it has on its way to a disk while its class gives way.
     backlog: Backlog,
-    /// Until when it waits for that at the longest; zero while it does not.
-    pub(super) awaits_until: Nanos,
+    /// Until when it waits for that at the longest, while it does.
+    pub(super) awaits_until: Option<Moment>,
 }
 
 impl Writeback {
@@ -29,11 +29,11 @@ impl Writeback {
     /// on its way, too; then returns until when at the longest.
     pub(super) fn start(
         &mut self,
-        now: Nanos,
+        now: Moment,
         id: u32,
         class: &Class,
         helper: &WriteBack,
-    ) -> Option<Nanos> {
+    ) -> Option<Moment> {
         if !(class.is_limited() || class.yields()) {
             return None;
         }
@@ -47,18 +47,18 @@ impl Writeback {
         if !(is_let_go && self.backlog.add(now, bytes)) {
             helper.of(id, pace);
         } else if helper.await_written(id, pace, left_of(bytes)) {
-            self.awaits_until = now.plus(tuning::writeback::IN_FLIGHT_LONGEST);
-            return Some(self.awaits_until);
+            self.awaits_until = Some(now.plus(tuning::writeback::IN_FLIGHT_LONGEST));
+            return self.awaits_until;
         }
         None
     }
 
     /// Ends the wait if little is on its way to the disk any more; returns whether it has ended.
-    pub(super) fn end_wait(&mut self, now: Nanos, id: u32, helper: &WriteBack) -> bool {
-        let waits = self.awaits_until > Nanos(0);
-        let is_over = waits && (now >= self.awaits_until || helper.is_written(id));
+    pub(super) fn end_wait(&mut self, now: Moment, id: u32, helper: &WriteBack) -> bool {
+        let is_over = |until| now >= until || helper.is_written(id);
+        let is_over = self.awaits_until.is_some_and(is_over);
         if is_over {
-            self.awaits_until = Nanos(0);
+            self.awaits_until = None;
             self.backlog.clear(now);
         }
         is_over

@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use discnice_regulator::Flow;
 use discnice_sys::socket::{self, Machine};
 use discnice_sys::tcp::{self, Info, WINDOW_MAX, WINDOW_MIN};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::diag::{Diag, Name, Told};
 use super::paths::{self, Paths};
@@ -44,7 +44,7 @@ pub(super) struct Connection {
     peer: Option<[u8; 16]>,
     /// Bytes sent and received at the last look, and when that had changed.
     moved: [u64; 2],
-    moved_at: [Nanos; 2],
+    moved_at: [Option<Moment>; 2],
     /// The rate that the program itself set.
     own: u64,
     /// Set if the program itself, or an old kernel, keeps us from fixing the size of its receive buffer.
@@ -122,7 +122,7 @@ impl Connection {
             cookie,
             peer,
             moved: [0; 2],
-            moved_at: [Nanos(0); 2],
+            moved_at: [None; 2],
             own: socket::UNPACED,
             keeps_buffer: true,
             set: (0, 0, 0),
@@ -149,8 +149,9 @@ impl Connection {
     }
 
     /// Whether it has sent, and whether it has received, of late.
-    pub(super) fn is_active(&self, now: Nanos) -> [bool; 2] {
-        self.moved_at.map(|at| at > Nanos(0) && now <= at.plus(tuning::network::ACTIVE_FOR))
+    pub(super) fn is_active(&self, now: Moment) -> [bool; 2] {
+        let lately = |at: Moment| now <= at.plus(tuning::network::ACTIVE_FOR);
+        self.moved_at.map(|at| at.is_some_and(lately))
     }
 
     /// Its descriptor, for a moment; `None` if that is another socket's by now.
@@ -175,13 +176,13 @@ impl Connection {
     }
 
     /// Notes what it has moved; returns the bytes sent and received since the last look.
-    pub(super) fn note(&mut self, now: Nanos, info: &Info) -> [u64; 2] {
+    pub(super) fn note(&mut self, now: Moment, info: &Info) -> [u64; 2] {
         let totals = [info.sent, info.received];
         let mut new = [0; 2];
         for (place, total) in totals.into_iter().enumerate() {
             new[place] = total.saturating_sub(self.moved[place]);
             if new[place] > 0 {
-                self.moved_at[place] = now;
+                self.moved_at[place] = Some(now);
             }
         }
         self.moved = totals;
@@ -189,10 +190,12 @@ impl Connection {
     }
 
     /// Adds what it has moved since the last look to its paths.
-    pub(super) fn add_to(&self, paths: &mut Paths, now: Nanos, new: [u64; 2], info: &Info) {
+    pub(super) fn add_to(&self, paths: &mut Paths, now: Moment, new: [u64; 2], info: &Info) {
         let Some(peer) = self.peer else { return };
         for (place, flow) in [Flow::Up, Flow::Down].into_iter().enumerate() {
-            paths.note(paths::key(peer, flow), now, (new[place], self.moved_at[place]), info);
+            if let Some(moved_at) = self.moved_at[place] {
+                paths.note(paths::key(peer, flow), now, (new[place], moved_at), info);
+            }
         }
     }
 

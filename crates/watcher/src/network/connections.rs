@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use discnice_sys::deadline;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::connection::{Connection, Kind};
 use super::diag::{Diag, Told};
@@ -124,7 +124,7 @@ impl Connections {
     /// Looks at all, has the paths decide, and tells each connection its share.
     pub(super) fn look(
         &mut self,
-        now: Nanos,
+        now: Moment,
         members: &HashMap<u32, Watched>,
         paths: &mut Paths,
         rules: &Rules,
@@ -146,7 +146,7 @@ impl Connections {
     /// their round trips.
     fn see(
         &mut self,
-        now: Nanos,
+        now: Moment,
         members: &HashMap<u32, Watched>,
         (paths, rules): (&mut Paths, &Rules),
         found: &mut Found,

@@ -26,7 +26,7 @@ use std::collections::HashMap;
 use connections::{Connections, Found};
 use discnice_ledger::Class;
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use paths::Paths;
 pub use permission::seen;
 use rules::Rules;
@@ -42,7 +42,7 @@ use crate::tuning;
 pub(crate) struct Network {
     connections: Connections,
     paths: Paths,
-    looked_at: Nanos,
+    looked_at: Moment,
     /// Set if members tell the kernel what their connections may do.
     members_tell: bool,
 }
@@ -72,30 +72,30 @@ impl Looked {
 /// When all classes under watch are looked at again.
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    search_at: Nanos,
-    look_at: Nanos,
+    search_at: Moment,
+    look_at: Moment,
 }
 
 impl Pace {
     /// What is due now: whether to search, and whether to look.
-    pub(crate) fn due(&self, now: Nanos) -> (bool, bool) {
+    pub(crate) fn due(&self, now: Moment) -> (bool, bool) {
         (now >= self.search_at, now >= self.look_at.min(self.search_at))
     }
 
     /// When anything is due again.
-    pub(crate) fn next(&self) -> Nanos {
+    pub(crate) fn next(&self) -> Moment {
         self.search_at.min(self.look_at)
     }
 
     /// Notes what looks at all classes have come to, with searches if so; returns when the next one is due.
-    pub(crate) fn done(&mut self, now: Nanos, searches: bool, looked: &Looked) -> Nanos {
+    pub(crate) fn done(&mut self, now: Moment, searches: bool, looked: &Looked) -> Moment {
         if searches {
             let apart = looked.searched.saturating_mul(tuning::network::SEARCH_EACH.0);
             let least = looked.search_in.unwrap_or(tuning::network::SEARCH_UNUSED);
             let apart = Nanos(apart.clamp(least.0, tuning::network::SEARCH_MOST.0));
             self.search_at = beats::again(now, apart);
         }
-        self.look_at = looked.look_in.map_or(Nanos(u64::MAX), |apart| now.plus(apart));
+        self.look_at = looked.look_in.map_or(Moment::NEVER, |apart| now.plus(apart));
         self.next()
     }
 }
@@ -118,7 +118,7 @@ impl Network {
         if !rules.yields {
             self.paths = Paths::default();
         }
-        let lasted = now.minus(std::mem::replace(&mut self.looked_at, now)).min(Nanos::SECOND);
+        let lasted = now.since(std::mem::replace(&mut self.looked_at, now)).min(Nanos::SECOND);
         let found = self.connections.look(now, members, &mut self.paths, &rules);
         let yielding = self.paths.worst();
         if was_yielding || yielding.is_some() {
@@ -135,7 +135,7 @@ impl Network {
     }
 
     /// Says to members what their connections may do, if the kernel cannot be told from here.
-    fn have_members_tell(&mut self, now: Nanos, class: &Class, members_tell: bool) {
+    fn have_members_tell(&mut self, now: Moment, class: &Class, members_tell: bool) {
         if members_tell {
             class.path_shares().say(now, self.paths.shares());
         } else if self.members_tell {
@@ -157,7 +157,7 @@ impl Network {
     }
 
     /// Nothing is asked of the connections any more.
-    fn end(&mut self, now: Nanos, class: &Class, members: &HashMap<u32, Watched>) {
+    fn end(&mut self, now: Moment, class: &Class, members: &HashMap<u32, Watched>) {
         if self.connections.len() > 0 {
             self.release(members);
             class.uplink().say(now, None, Nanos(0));

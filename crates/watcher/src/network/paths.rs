@@ -8,7 +8,7 @@ use discnice_ledger::policy::delay::Seen;
 use discnice_ledger::uplink::Yielding;
 use discnice_regulator::Flow;
 use discnice_sys::tcp::Info;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::tuning;
 
@@ -26,7 +26,7 @@ struct Path {
     delay: Delay,
     /// Bytes moved since it is known.
     moved: u64,
-    moved_at: Nanos,
+    moved_at: Moment,
     /// Connections that move bytes, now and at the last look.
     active: u64,
     counted: u64,
@@ -41,7 +41,7 @@ pub(super) struct Paths(HashMap<Key, Path>);
 
 impl Paths {
     /// Begins a look.
-    pub(super) fn begin(&mut self, now: Nanos) {
+    pub(super) fn begin(&mut self, now: Moment) {
         self.0.retain(|_, path| now < path.moved_at.plus(tuning::network::FORGOTTEN));
         for path in self.0.values_mut() {
             (path.counted, path.trip) = (0, Nanos(0));
@@ -52,8 +52,8 @@ impl Paths {
     pub(super) fn note(
         &mut self,
         key: Key,
-        now: Nanos,
-        (moved, moved_at): (u64, Nanos),
+        now: Moment,
+        (moved, moved_at): (u64, Moment),
         info: &Info,
     ) {
         if now > moved_at.plus(tuning::network::ACTIVE_FOR) {
@@ -81,7 +81,7 @@ impl Paths {
     }
 
     /// Ends a look: all paths decide. Returns true if any moved bytes.
-    pub(super) fn decide(&mut self, now: Nanos) -> bool {
+    pub(super) fn decide(&mut self, now: Moment) -> bool {
         let mut moves = false;
         for (key, path) in &mut self.0 {
             path.active = path.counted.max(1);
@@ -101,7 +101,7 @@ impl Paths {
 
     /// What one connection may do of each machine with which bytes are moved, the latest first.
     pub(super) fn shares(&self) -> Vec<PathShare> {
-        let mut latest: Vec<(Nanos, [u8; 16])> =
+        let mut latest: Vec<(Moment, [u8; 16])> =
             self.0.iter().map(|((peer, _), path)| (path.moved_at, *peer)).collect();
         latest.sort_unstable_by(|one, other| other.cmp(one));
         let mut peers: Vec<[u8; 16]> = Vec::new();

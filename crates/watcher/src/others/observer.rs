@@ -9,7 +9,7 @@ use discnice_ledger::Board;
 use discnice_ledger::board::MachineTotals;
 use discnice_regulator::{Linux, Witness, observe_after};
 use discnice_sys::time;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::Watch;
 use crate::network::{Looked, Pace};
@@ -21,7 +21,7 @@ use crate::tuning;
 #[derive(Debug)]
 pub struct Observer {
     board: Option<&'static Board>,
-    due: Nanos,
+    due: Moment,
     strangers: WaitingTasks,
     requests: Requests,
     network: Pace,
@@ -32,12 +32,17 @@ impl Observer {
     #[must_use]
     pub fn at(board: Option<&'static Board>) -> Self {
         let (strangers, requests) = (WaitingTasks::default(), Requests::default());
-        Self { board, due: Nanos(0), strangers, requests, network: Pace::default() }
+        Self { board, due: Moment::FIRST, strangers, requests, network: Pace::default() }
     }
 
     /// Makes an observation if one is due for any of these classes, of which so many processes are watched in all. Returns
     /// when to be called again.
-    pub fn step(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
+    pub fn step(
+        &mut self,
+        now: Moment,
+        watched: usize,
+        watches: &mut [impl AsMut<Watch>],
+    ) -> Moment {
         let network = self.mind_network(now, watched, watches);
         self.observe(now, watched, watches).min(network)
     }
@@ -45,10 +50,10 @@ impl Observer {
     /// Has classes keep to their limits of the network, and give way there.
     fn mind_network(
         &mut self,
-        now: Nanos,
+        now: Moment,
         watched: usize,
         watches: &mut [impl AsMut<Watch>],
-    ) -> Nanos {
+    ) -> Moment {
         let (searches, looks) = self.network.due(now);
         if !looks {
             return self.network.next();
@@ -60,13 +65,18 @@ impl Observer {
         self.network.done(now, searches, &looked)
     }
 
-    fn observe(&mut self, now: Nanos, watched: usize, watches: &mut [impl AsMut<Watch>]) -> Nanos {
-        let Some(board) = self.board else { return Nanos(u64::MAX) };
+    fn observe(
+        &mut self,
+        now: Moment,
+        watched: usize,
+        watches: &mut [impl AsMut<Watch>],
+    ) -> Moment {
+        let Some(board) = self.board else { return Moment::NEVER };
         let mut interval = None;
         for each in &mut *watches {
             interval = [interval, each.as_mut().interval(now)].into_iter().flatten().min();
         }
-        let Some(interval) = interval else { return Nanos(u64::MAX) };
+        let Some(interval) = interval else { return Moment::NEVER };
         if now < self.due {
             return self.due.min(now.plus(interval));
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::tuning;
 
@@ -12,12 +12,12 @@ use crate::tuning;
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     known: HashMap<u64, u64>,
-    until: Nanos,
+    until: Moment,
 }
 
 impl Requests {
     /// Forgets what may have changed.
-    pub fn forget_old(&mut self, now: Nanos) {
+    pub fn forget_old(&mut self, now: Moment) {
         if now >= self.until {
             self.known.clear();
             self.until = now.plus(tuning::others::REQUESTS_FOR);
@@ -74,11 +74,11 @@ mod tests {
     #[test]
     fn a_change_is_noticed_after_a_while() {
         let (mut requests, nonexistent) = (Requests::default(), u64::MAX);
-        requests.forget_old(Nanos(0));
+        requests.forget_old(Moment::FIRST);
         assert_eq!(requests.largest(nonexistent), 0);
-        requests.forget_old(Nanos(1));
+        requests.forget_old(Moment(1));
         assert_eq!(requests.known.len(), 1);
-        requests.forget_old(tuning::others::REQUESTS_FOR);
+        requests.forget_old(Moment::FIRST.plus(tuning::others::REQUESTS_FOR));
         assert!(requests.known.is_empty());
     }
 }

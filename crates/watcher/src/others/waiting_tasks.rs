@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use discnice_processes::tree;
 use discnice_sys::procfs::{self, Stat};
 use discnice_sys::traffic;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::others::disks;
 use crate::others::elsewhere::{self, Done, Elsewhere};
@@ -26,12 +26,12 @@ struct Suspect {
     id: u32,
     /// The thread that was last seen waiting, and when that was.
     thread: u32,
-    waited_at: Nanos,
+    waited_at: Moment,
     /// Voluntary context switches of that thread, and when their number was first seen.
-    switches: (u64, Nanos),
+    switches: (u64, Moment),
     /// The disks that its files lie on, and when they were looked up.
     disks: Option<Vec<u64>>,
-    placed_at: Option<Nanos>,
+    placed_at: Option<Moment>,
     elsewhere: Elsewhere,
     traffic: Traffic,
 }
@@ -53,10 +53,10 @@ pub(crate) struct WaitingTasks {
     suspects: Vec<Suspect>,
     /// Processes left in the present round, and when the next may begin.
     left: Vec<u32>,
-    round_at: Nanos,
+    round_at: Moment,
     /// Kernel threads, and until when they are remembered.
     kernel: HashSet<u32>,
-    kernel_until: Nanos,
+    kernel_until: Moment,
 }
 
 impl WaitingTasks {
@@ -64,7 +64,7 @@ impl WaitingTasks {
     /// looked up.
     pub fn look(
         &mut self,
-        now: Nanos,
+        now: Moment,
         mut is_member: impl FnMut(u32) -> bool,
         mut each: impl FnMut(Option<&[u64]>),
     ) {
@@ -86,7 +86,7 @@ impl WaitingTasks {
     }
 
     /// Takes the next processes of the present round.
-    fn portion(&mut self, now: Nanos) -> Vec<u32> {
+    fn portion(&mut self, now: Moment) -> Vec<u32> {
         if now >= self.kernel_until {
             self.kernel.clear();
             self.kernel_until = now.plus(tuning::others::KERNEL_THREADS_FOR);
@@ -99,7 +99,7 @@ impl WaitingTasks {
     }
 
     /// Suspects a process if it waits now, and is neither a kernel thread nor one of this program.
-    fn meet(&mut self, id: u32, now: Nanos) {
+    fn meet(&mut self, id: u32, now: Moment) {
         let Some(stat) = procfs::stat(id) else { return };
         if stat.flags & KERNEL_THREAD != 0 {
             self.kernel.insert(id);
@@ -113,14 +113,14 @@ impl WaitingTasks {
 
 impl Suspect {
     /// Creates one that was just seen waiting.
-    fn new(id: u32, thread: u32, now: Nanos) -> Self {
+    fn new(id: u32, thread: u32, now: Moment) -> Self {
         let (traffic, elsewhere) = (Traffic::default(), Elsewhere::default());
         let (switches, disks, placed_at) = ((0, now), None, None);
         Self { id, thread, waited_at: now, switches, disks, placed_at, elsewhere, traffic }
     }
 
     /// Looks at it again; returns true if it waits, or has waited for what it moved since the last look.
-    fn look(&mut self, now: Nanos) -> bool {
+    fn look(&mut self, now: Moment) -> bool {
         let waits = self.waits(now);
         // Of another user's process, it cannot be read.
         let moved = procfs::io(self.id).map(|io| io.bytes);
@@ -130,7 +130,7 @@ impl Suspect {
     }
 
     /// Returns true if it waits and has run within [`tuning::others::TASK_HUNG`].
-    fn waits(&mut self, now: Nanos) -> bool {
+    fn waits(&mut self, now: Moment) -> bool {
         let thread = match procfs::stat(self.thread) {
             Some(stat) if stat.state == b'D' => Some(self.thread),
             _ => procfs::stat(self.id).and_then(|stat| waiting_thread(&stat)),
@@ -149,7 +149,7 @@ impl Suspect {
     }
 
     /// Looks up now and then which disks its files lie on.
-    fn place(&mut self, now: Nanos) {
+    fn place(&mut self, now: Moment) {
         if self.placed_at.is_none_or(|at| now >= at.plus(tuning::others::TASK_DISKS_FOR)) {
             self.placed_at = Some(now);
             let disks: Option<Vec<u64>> =
@@ -194,6 +194,8 @@ fn waiting_thread(stat: &Stat) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Nanos;
+
     use discnice_requirements::skip;
 
     use super::*;
@@ -213,7 +215,7 @@ mod tests {
     }
 
     /// Whether this one is told of.
-    fn tells(strangers: &mut WaitingTasks, now: Nanos, wanted: u32) -> bool {
+    fn tells(strangers: &mut WaitingTasks, now: Moment, wanted: u32) -> bool {
         let mut told = false;
         strangers.look(now, |id| id != wanted, |_| told = true);
         told
@@ -242,7 +244,7 @@ mod tests {
         let is_other = |other: u32| other != id;
         let mut found = (0, Vec::new());
         let mut strangers = WaitingTasks::default();
-        let mut at = Nanos(Nanos::SECOND.0);
+        let mut at = Moment(Nanos::SECOND.0);
         for _ in 0..200 {
             at = at.plus(tuning::others::TASK_ROUND);
             strangers.look(at, is_other, |disks| {

@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use discnice_sys::{file, procfs, time};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 use rustix::fs::OFlags;
 
 use super::descriptors;
@@ -29,7 +29,7 @@ type View = HashMap<PathBuf, bool>;
 /// What was read of mounts, for a while.
 #[derive(Debug, Default)]
 struct Mounts {
-    until: Nanos,
+    until: Moment,
     /// By the number of a mount.
     local: HashMap<u32, bool>,
     /// By process; `None` for this one.
@@ -38,7 +38,7 @@ struct Mounts {
 
 impl Mounts {
     /// Forgets what is too old.
-    fn renew(&mut self, now: Nanos) {
+    fn renew(&mut self, now: Moment) {
         if now >= self.until {
             *self = Self { until: now.plus(tuning::looks::MOUNTS_FOR), ..Self::default() };
         }
@@ -143,6 +143,8 @@ pub(crate) fn open_anew(path: &Path) -> Option<File> {
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Nanos;
+
     use super::*;
 
     const OURS: &[u8] = b"\
@@ -165,7 +167,7 @@ mod tests {
 ";
 
     fn mounts() -> Mounts {
-        let mut mounts = Mounts { until: Nanos(u64::MAX), ..Mounts::default() };
+        let mut mounts = Mounts { until: Moment::NEVER, ..Mounts::default() };
         mounts.enter(None, &mountinfo::parse(OURS));
         mounts.enter(Some(7), &mountinfo::parse(ITS));
         mounts
@@ -197,10 +199,10 @@ mod tests {
     #[test]
     fn what_was_read_is_not_used_for_long() {
         let mut mounts = mounts();
-        mounts.until = Nanos::SECOND;
-        mounts.renew(Nanos::SECOND.minus(Nanos(1)));
+        mounts.until = Moment::FIRST.plus(Nanos::SECOND);
+        mounts.renew(Moment::FIRST.plus(Nanos::SECOND.minus(Nanos(1))));
         assert!(mounts.has(7, 22));
-        mounts.renew(Nanos::SECOND);
+        mounts.renew(Moment::FIRST.plus(Nanos::SECOND));
         assert!(mounts.local.is_empty() && mounts.views.is_empty());
     }
 

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 
 use discnice_ledger::{Class, Direction};
 use discnice_sys::{file, mapped};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::process::{Pinned, descriptors, local_files};
 use crate::tuning;
@@ -35,9 +35,9 @@ pub struct ReadAhead {
     /// Files for which it was switched off: descriptor and inode.
     off: HashSet<(i32, u64)>,
     /// When that was done last.
-    switched_at: Nanos,
+    switched_at: Moment,
     /// Until when it keeps its read-ahead, and for how long it did so last.
-    kept: (Nanos, Nanos),
+    kept: (Moment, Nanos),
 }
 
 impl ReadAhead {
@@ -56,7 +56,7 @@ impl ReadAhead {
     }
 
     /// Switches it off where it is a burst under the class's limit. The process still stands.
-    pub fn shape(&mut self, process: &Pinned, class: &Class, now: Nanos) {
+    pub fn shape(&mut self, process: &Pinned, class: &Class, now: Moment) {
         let rate = class.rule(Direction::Read).rate;
         if rate.is_unlimited() || self.read < tuning::read_ahead::GROWN || now < self.kept.0 {
             return;
@@ -90,14 +90,14 @@ impl ReadAhead {
     }
 
     /// It runs and is not held. Switches its read-ahead on again if it does not reach the limit without.
-    pub fn doubt(&mut self, process: &Pinned, class: &Class, now: Nanos) {
+    pub fn doubt(&mut self, process: &Pinned, class: &Class, now: Moment) {
         if !self.off.is_empty() && self.is_needed(class.rule(Direction::Read).rate, now) {
             self.give_back(process);
         }
     }
 
     /// Whether it has run for a whole trial, read, and not been held; then it keeps its read-ahead for a while.
-    fn is_needed(&mut self, rate: Rate, now: Nanos) -> bool {
+    fn is_needed(&mut self, rate: Rate, now: Moment) -> bool {
         if now < self.switched_at.plus(tuning::read_ahead::TRIAL) {
             return false;
         }
@@ -182,12 +182,12 @@ mod tests {
     #[test]
     fn a_process_that_needs_read_ahead_keeps_it_longer_each_time() {
         let mut ahead = ReadAhead::default();
-        let mut now = Nanos(1_000 * Nanos::SECOND.0);
+        let mut now = Moment(1_000 * Nanos::SECOND.0);
         let mut needs = |mebibytes: u64, read: u64, passes: Nanos| {
             now = now.plus(passes);
             ahead.note(read << 20);
             let needed = ahead.is_needed(Rate::per_second(mebibytes << 20), now);
-            (needed, ahead.kept.0.minus(now))
+            (needed, ahead.kept.0.since(now))
         };
         assert!(!needs(5, 3, tuning::read_ahead::TRIAL).0, "page by page is enough");
         assert!(!needs(50, 1, tuning::read_ahead::TRIAL).0, "idle");

@@ -2,7 +2,7 @@
 //!
 //! The beats of each length are every other beat of half that length, so that one wake-up serves all that are due.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::tuning::looks::{BEAT, IDLE};
 
@@ -20,27 +20,27 @@ pub fn beat(apart: Nanos) -> Option<Nanos> {
 
 /// The next beat of this length.
 #[must_use]
-pub fn next(now: Nanos, beat: Nanos) -> Nanos {
-    Nanos((now.0 / beat.0 + 1).saturating_mul(beat.0))
+pub fn next(now: Moment, beat: Nanos) -> Moment {
+    Moment((now.0 / beat.0 + 1).saturating_mul(beat.0))
 }
 
 /// When to do again what is done so far apart: at a beat, or at a multiple of that time if it is too urgent to wait for one.
 #[must_use]
-pub fn again(now: Nanos, apart: Nanos) -> Nanos {
+pub fn again(now: Moment, apart: Nanos) -> Moment {
     next(now, beat(apart).unwrap_or(apart))
 }
 
 /// The first beat of this length that is not before a time.
 #[must_use]
-pub fn at_or_after(time: Nanos, beat: Nanos) -> Nanos {
-    Nanos(time.0.div_ceil(beat.0).saturating_mul(beat.0))
+pub fn at_or_after(time: Moment, beat: Nanos) -> Moment {
+    Moment(time.0.div_ceil(beat.0).saturating_mul(beat.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const NOW: Nanos = Nanos(100 * Nanos::SECOND.0 + 1);
+    const NOW: Moment = Moment(100 * Nanos::SECOND.0 + 1);
 
     #[test]
     fn a_beat_is_about_as_long_as_what_it_serves_is_apart() {

@@ -1,6 +1,6 @@
 //! How looks at the idle processes of a crowd are spread and gathered.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::schedule::beats;
 use crate::tuning;
@@ -29,7 +29,7 @@ pub(crate) fn beat(apart: Nanos, watched: usize) -> Option<Nanos> {
 }
 
 /// When to look again at an idle process of a crowd with this interval, after so much time or a little more: with its batch.
-pub(crate) fn next(now: Nanos, apart: Nanos, crowd: Nanos) -> Nanos {
+pub(crate) fn next(now: Moment, apart: Nanos, crowd: Nanos) -> Moment {
     let Some(beat) = beats::beat(apart) else { return now.plus(apart) };
     let batches = batches(crowd);
     let batch = Nanos(beat.0 / batches);
@@ -37,12 +37,12 @@ pub(crate) fn next(now: Nanos, apart: Nanos, crowd: Nanos) -> Nanos {
 }
 
 /// Puts off a look at a held process that is due at `next` to the next batch of a crowd with this interval.
-pub(crate) fn batched(next: Nanos, now: Nanos, crowd: Nanos) -> Nanos {
+pub(crate) fn batched(next: Moment, now: Moment, crowd: Nanos) -> Moment {
     let grain = crowd.0 / tuning::looks::CROWD_BATCHES;
     if grain < 1_000_000 || next.0 < now.0 + grain {
         return next;
     }
-    Nanos(next.0.div_ceil(grain) * grain)
+    Moment(next.0.div_ceil(grain) * grain)
 }
 
 #[cfg(test)]
@@ -53,18 +53,18 @@ mod tests {
     fn the_idle_of_a_small_crowd_are_looked_at_together_and_those_of_a_large_one_in_turns() {
         let apart = Nanos::from_millis(100);
         let times = |watched: usize| {
-            let looks = (0..1000).map(|at| next(Nanos(at * 1_000_000), apart, interval(watched)));
+            let looks = (0..1000).map(|at| next(Moment(at * 1_000_000), apart, interval(watched)));
             looks.filter(|look| look.0 < Nanos::SECOND.0).collect::<std::collections::BTreeSet<_>>()
         };
         assert_eq!(times(20).len(), 9);
         assert!((100..160).contains(&times(1000).len()), "{}", times(1000).len());
-        let (now, soon) = (Nanos(5), Nanos::from_millis(2));
+        let (now, soon) = (Moment(5), Nanos::from_millis(2));
         assert_eq!(next(now, soon, interval(20)), now.plus(soon), "too urgent to wait");
     }
 
     #[test]
     fn only_a_crowd_waits_for_batches() {
-        let (now, next) = (Nanos(5), Nanos(100_000_001));
+        let (now, next) = (Moment(5), Moment(100_000_001));
         assert_eq!(batched(next, now, interval(10)), next);
         let crowd = interval(1000);
         let put_off = batched(next, now, crowd);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use discnice_sys::{deadline, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
@@ -51,13 +51,13 @@ impl Reactor {
 
     /// Waits until `until`, or until a signal comes, or until one of `others` can be read; returns
     /// which of them can.
-    pub fn wait(&mut self, until: Nanos, others: &[BorrowedFd<'_>]) -> Vec<bool> {
+    pub fn wait(&mut self, until: Moment, others: &[BorrowedFd<'_>]) -> Vec<bool> {
         let mut until = until;
         if deadline::is_armed() {
             deadline::renew();
             until = until.min(time::now().plus(deadline::OFTEN));
         }
-        let rest = until.minus(time::now());
+        let rest = until.since(time::now());
         let timeout = Timespec {
             tv_sec: (rest.0 / Nanos::SECOND.0).cast_signed(),
             tv_nsec: (rest.0 % Nanos::SECOND.0).cast_signed(),

@@ -5,7 +5,7 @@
 //! signal waits for the process, it is let go for a breath to receive it. (A breath after every
 //! slice would let a program under a low limit through at one read-ahead window a second.)
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::schedule::{crowd, unseen};
 use crate::tuning;
@@ -21,57 +21,57 @@ const PACES: [(Nanos, Nanos); 3] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// Let it run; look again then.
-    Run(Nanos),
+    Run(Moment),
     /// Hold it; look again then at the latest.
-    Hold(Nanos),
+    Hold(Moment),
 }
 
 /// When one process is to be stopped, continued and looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Schedule {
     /// When what it moved is paid for.
-    paid_at: Nanos,
+    paid_at: Moment,
     /// Since when the present slice of its stop lasts.
-    stopped_since: Option<Nanos>,
+    stopped_since: Option<Moment>,
     /// Until when it runs to receive a signal.
-    window_until: Nanos,
+    window_until: Moment,
     /// When it last moved bytes.
-    moved_at: Nanos,
+    moved_at: Moment,
     /// Since when it could not be looked at, as it executes a program.
-    unseen_since: Option<Nanos>,
+    unseen_since: Option<Moment>,
     /// Cheap looks since the last thorough one.
     glances: u32,
     /// When it is to be looked at next.
-    pub due: Nanos,
+    pub due: Moment,
 }
 
 impl Schedule {
     /// A process that was found at `now`; at first it is looked at closely.
     #[must_use]
-    pub fn new(now: Nanos) -> Self {
+    pub fn new(now: Moment) -> Self {
         Self { moved_at: now, ..Self::default() }
     }
 
     /// Bytes were found that will be paid for at `paid_at`.
-    pub fn note_debt(&mut self, now: Nanos, paid_at: Nanos) {
+    pub fn note_debt(&mut self, now: Moment, paid_at: Moment) {
         self.moved_at = now;
         self.paid_at = self.paid_at.max(paid_at);
     }
 
     /// Traffic was found that will be paid for at `paid_at`. That is found elsewhere than in the process's account, which
     /// need not be looked at closely.
-    pub fn note_traffic_debt(&mut self, paid_at: Nanos) {
+    pub fn note_traffic_debt(&mut self, paid_at: Moment) {
         self.paid_at = self.paid_at.max(paid_at);
     }
 
     /// Notes that the process is about to do something new: it is looked at as closely as one that
     /// moves bytes.
-    pub fn look_closely(&mut self, now: Nanos) {
+    pub fn look_closely(&mut self, now: Moment) {
         self.moved_at = now;
     }
 
     /// The limits changed: what is owed is now paid for at `paid_at`, if that is sooner.
-    pub fn shorten_debt(&mut self, paid_at: Nanos) {
+    pub fn shorten_debt(&mut self, paid_at: Moment) {
         self.paid_at = self.paid_at.min(paid_at);
     }
 
@@ -94,21 +94,21 @@ impl Schedule {
     }
 
     /// When to look again at a process that cannot be looked at, as it executes a program.
-    pub fn put_off(&mut self, now: Nanos, crowd: Nanos) -> Nanos {
+    pub fn put_off(&mut self, now: Moment, crowd: Nanos) -> Moment {
         let since = *self.unseen_since.get_or_insert(now);
         crowd::next(now, unseen::apart(now, since), crowd)
     }
 
     /// When it moved bytes last.
     #[must_use]
-    pub fn moved_at(&self) -> Nanos {
+    pub fn moved_at(&self) -> Moment {
         self.moved_at
     }
 
     /// How far looks at a process that was seen to do nothing are apart; `None` while something is owed,
     /// or it is or was just held.
     #[must_use]
-    pub fn idle_pace(&self, now: Nanos, crowd: Nanos) -> Option<Nanos> {
+    pub fn idle_pace(&self, now: Moment, crowd: Nanos) -> Option<Nanos> {
         let busy =
             self.stopped_since.is_some() || now < self.window_until.plus(tuning::looks::BUSY);
         (!busy && self.paid_at <= now).then(|| self.pace(now, crowd))
@@ -118,7 +118,7 @@ impl Schedule {
     /// nothing, of so many that are watched; `signalled` tells whether a signal waits for it.
     pub fn decide(
         &mut self,
-        now: Nanos,
+        now: Moment,
         crowd: Nanos,
         signalled: impl FnOnce() -> bool,
     ) -> Decision {
@@ -149,8 +149,8 @@ impl Schedule {
         Decision::Run(crowd::next(now, self.pace(now, crowd), crowd))
     }
 
-    fn pace(&self, now: Nanos, crowd: Nanos) -> Nanos {
-        let idle = now.minus(self.moved_at);
+    fn pace(&self, now: Moment, crowd: Nanos) -> Nanos {
+        let idle = now.since(self.moved_at);
         let slowest = Nanos(idle.0 / tuning::looks::IDLE_SHARE)
             .min(tuning::looks::DORMANT)
             .max(tuning::looks::IDLE);
@@ -162,7 +162,7 @@ impl Schedule {
 
 /// How soon to look again at a process that is held but not wholly asleep.
 #[must_use]
-pub fn close(now: Nanos) -> Nanos {
+pub fn close(now: Moment) -> Moment {
     now.plus(tuning::looks::BUSY)
 }
 
@@ -170,7 +170,7 @@ pub fn close(now: Nanos) -> Nanos {
 mod tests {
     use super::*;
 
-    const NOW: Nanos = Nanos(100 * Nanos::SECOND.0);
+    const NOW: Moment = Moment(100 * Nanos::SECOND.0);
     const CROWD: Nanos = Nanos(0);
 
     /// How often a debt of 120 ms lets a process breathe.
@@ -183,8 +183,8 @@ mod tests {
         loop {
             match schedule.decide(now, CROWD, || signalled) {
                 Decision::Hold(until) => {
-                    assert!(until > now && until.minus(now) <= tuning::holding::LONGEST_STOP);
-                    held = held.plus(until.minus(now));
+                    assert!(until > now && until.since(now) <= tuning::holding::LONGEST_STOP);
+                    held = held.plus(until.since(now));
                     now = until;
                 }
                 Decision::Run(until) if now < paid => {
@@ -217,7 +217,7 @@ mod tests {
         let mut schedule = Schedule::new(NOW);
         schedule.note_debt(NOW, NOW.plus(Nanos::SECOND));
         assert!(matches!(schedule.decide(NOW, CROWD, || false), Decision::Hold(_)));
-        schedule.shorten_debt(Nanos(0));
+        schedule.shorten_debt(Moment::FIRST);
         assert!(matches!(schedule.decide(NOW.plus(Nanos(1)), CROWD, || false), Decision::Run(_)));
     }
 
@@ -229,7 +229,7 @@ mod tests {
             let Decision::Run(next) = schedule.decide(now, CROWD, || false) else {
                 panic!("owes nothing")
             };
-            next.minus(now)
+            next.since(now)
         };
         assert!(wait(1) < wait(100) && wait(100) < wait(8_000));
         assert_eq!((wait(8_000), wait(25_600)), (Nanos::from_millis(4), Nanos::from_millis(50)));

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::member::Watched;
 use crate::schedule::queue::Queue;
@@ -23,11 +23,11 @@ impl Members {
     pub(super) fn add(&mut self, watched: Watched) {
         let id = watched.id();
         self.all.insert(id, watched);
-        self.queue.add(Nanos(0), id);
+        self.queue.add(Moment::FIRST, id);
     }
 
     /// Has one member looked at then.
-    pub(super) fn set_due(&mut self, id: u32, due: Nanos) {
+    pub(super) fn set_due(&mut self, id: u32, due: Moment) {
         if let Some(member) = self.all.get_mut(&id) {
             member.set_due(due);
             self.queue.add(due, id);
@@ -37,7 +37,7 @@ impl Members {
     /// Changes the members for which this holds, and has them looked at now.
     pub(super) fn look_at(
         &mut self,
-        now: Nanos,
+        now: Moment,
         which: impl Fn(&Watched) -> bool,
         change: impl Fn(&mut Watched),
     ) {
@@ -49,12 +49,12 @@ impl Members {
     }
 
     /// When the first member is due.
-    pub(super) fn next_due(&self) -> Option<Nanos> {
+    pub(super) fn next_due(&self) -> Option<Moment> {
         self.queue.next()
     }
 
     /// Takes the next entry that is due by now: the member, unless another entry of it was made later.
-    pub(super) fn take_due(&mut self, now: Nanos) -> Option<Option<u32>> {
+    pub(super) fn take_due(&mut self, now: Moment) -> Option<Option<u32>> {
         let (due, id) = self.queue.take_due(now)?;
         Some(self.all.get(&id).filter(|member| member.due() == due).map(|_| id))
     }

@@ -14,7 +14,7 @@ use discnice_ledger::Class;
 use discnice_ledger::primitive::Ordering;
 use discnice_sys::block::BlockId;
 use discnice_sys::{deadline, process, time};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::discovery::pid_namespace::{self, Namespaces};
 use crate::discovery::roll_call::RollCall;
@@ -52,14 +52,14 @@ struct Discovery {
     namespaces: Namespaces,
     /// All members, and ended ones with process groups that still exist, and since when they are
     /// members: groups and sessions are named after them.
-    ever: HashMap<u32, Nanos>,
+    ever: HashMap<u32, Moment>,
     roll_call: RollCall,
     /// [`Watcher::arrivals`](discnice_ledger::outside::Watcher::arrivals) at the last look.
     arrivals: u32,
     /// Whether those that were born before it began have been looked for.
     has_begun: bool,
     /// Until when children are likely to be born that only the census finds.
-    lively_until: Nanos,
+    lively_until: Moment,
 }
 
 impl Discovery {
@@ -72,7 +72,7 @@ impl Discovery {
             roll_call: RollCall::default(),
             arrivals: class.watcher().arrivals(),
             has_begun: false,
-            lively_until: Nanos(0),
+            lively_until: Moment::FIRST,
         }
     }
 }
@@ -118,10 +118,10 @@ impl Watch {
 
     /// Until when children are likely to be born that only the census finds.
     #[must_use]
-    pub fn lively_until(&self) -> Nanos {
+    pub fn lively_until(&self) -> Moment {
         let lively_until = self.discovery.lively_until;
-        let is_lively = lively_until > Nanos(0) && self.has_members_outside();
-        if is_lively { lively_until } else { Nanos(0) }
+        let is_lively = lively_until > Moment::FIRST && self.has_members_outside();
+        if is_lively { lively_until } else { Moment::FIRST }
     }
 
     /// Returns true if a member may have children that only the census finds.
@@ -149,7 +149,7 @@ impl Watch {
     }
 
     /// All members stand until then, for the memory that they have.
-    pub fn rest(&mut self, until: Nanos) {
+    pub fn rest(&mut self, until: Moment) {
         self.look_now(|member| member.rest(until));
     }
 

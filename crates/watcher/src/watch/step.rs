@@ -3,7 +3,7 @@
 use discnice_ledger::policy::Resource;
 use discnice_ledger::primitive::Ordering;
 use discnice_sys::{deadline, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::Watch;
 use crate::discovery::census::Census;
@@ -13,7 +13,7 @@ use crate::tuning;
 
 impl Watch {
     /// Does what is due, of so many processes that are watched in all; returns when to be called again.
-    pub fn step(&mut self, watched: usize, census: &mut Census) -> Nanos {
+    pub fn step(&mut self, watched: usize, census: &mut Census) -> Moment {
         let (now, crowd) = (time::now(), crowd::interval(watched));
         self.discovery.roll_call.set_crowd(crowd);
         self.follow_limits();
@@ -22,7 +22,7 @@ impl Watch {
             self.discovery.roll_call.note_made(now);
         }
         if now >= self.discovery.lively_until {
-            self.discovery.lively_until = Nanos(0);
+            self.discovery.lively_until = Moment::FIRST;
         }
         self.members.release_leaving();
         self.make_way(now, census);
@@ -45,7 +45,7 @@ impl Watch {
 
     /// If processes have announced themselves, takes those, and looks at members that began to execute a program; whether
     /// any have.
-    pub(super) fn answer_arrivals(&mut self, now: Nanos) -> bool {
+    pub(super) fn answer_arrivals(&mut self, now: Moment) -> bool {
         let arrived = self.has_arrivals();
         if arrived {
             self.discovery.arrivals = self.class.watcher().arrivals();
@@ -60,7 +60,7 @@ impl Watch {
     }
 
     /// Lets go of members that a debugger may be about to trace.
-    fn make_way(&mut self, now: Nanos, census: &Census) {
+    fn make_way(&mut self, now: Moment, census: &Census) {
         for named in census.named() {
             let id = self.discovery.namespaces.id_of(named);
             if let Some(until) =
@@ -72,7 +72,7 @@ impl Watch {
     }
 
     /// Looks at all members that are due.
-    fn step_members(&mut self, mut now: Nanos, crowd: Nanos) {
+    fn step_members(&mut self, mut now: Moment, crowd: Nanos) {
         while let Some(due) = self.members.next_due() {
             if due > now {
                 now = time::now();
@@ -86,7 +86,7 @@ impl Watch {
         }
     }
 
-    pub(super) fn step_member(&mut self, id: u32, now: Nanos, crowd: Nanos) {
+    pub(super) fn step_member(&mut self, id: u32, now: Moment, crowd: Nanos) {
         let separates = self.separates();
         let Some(member) = self.members.all.get_mut(&id) else { return };
         if member.may_be_bereaved() && separates && self.apart.is_open() {

@@ -22,6 +22,7 @@ use crate::discovery::newcomer::Newcomer;
 use crate::process::pin;
 
 use super::*;
+use discnice_units::Nanos;
 
 mod ended;
 
@@ -178,7 +179,7 @@ fn a_child_of_one_that_has_joined_since_the_last_look_is_kin() {
     list(&joined);
     // As the kernel reports a process after its parent has ended: its nearest living ancestor is
     // the one that joined.
-    let born = Nanos(time::now().0);
+    let born = Moment(time::now().0);
     let ancestors = [&joined, &first].map(|one| Ancestor { id: one.0.id(), born }).to_vec();
     let stat = Stat { parent: 1, ..procfs::stat(orphan.0.id()).unwrap() };
     let mut newcomer = Newcomer::from(stat);
@@ -201,7 +202,7 @@ fn a_child_of_one_that_ends_while_it_is_met_is_kin() {
     watch.step(1, &mut Census::default());
     // The census saw both, and the one in the middle has ended since.
     let middle = Innocent::start();
-    let born = Nanos(time::now().0);
+    let born = Moment(time::now().0);
     let seen = |of: &Innocent, line: &[&Innocent]| {
         let stat = Stat { parent: line[0].0.id(), ..procfs::stat(of.0.id()).unwrap() };
         let mut newcomer = Newcomer::from(stat);

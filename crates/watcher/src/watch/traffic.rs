@@ -6,7 +6,7 @@
 use discnice_ledger::Board;
 use discnice_ledger::board::Moved;
 use discnice_sys::{deadline, futex, time, traffic};
-use discnice_units::{Bytes, Nanos};
+use discnice_units::{Bytes, Moment, Nanos};
 
 use super::Watch;
 use crate::member::Watched;
@@ -18,13 +18,13 @@ use crate::tuning;
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     /// When any of it was seen last.
-    moved_at: Nanos,
+    moved_at: Moment,
     /// Calls on names and inodes that were counted by then. What they change is written with the journal, in no account.
     operations: u64,
     /// What the class was charged, and its members were ahead of that, when it was told last.
     told: (u64, Moved),
     /// When it was last asked where the files lie.
-    placed_at: Nanos,
+    placed_at: Moment,
     /// Set if it gave way at the last look; and set if that has changed since last asked.
     held: bool,
     changed: bool,
@@ -32,12 +32,12 @@ pub(super) struct Traffic {
 
 impl Traffic {
     /// A member was last seen to move something then.
-    pub(super) fn note(&mut self, seen: Nanos) {
+    pub(super) fn note(&mut self, seen: Moment) {
         self.moved_at = self.moved_at.max(seen);
     }
 
     /// The class has made so many calls on names and inodes in all.
-    pub(super) fn note_operations(&mut self, now: Nanos, made: u64) {
+    pub(super) fn note_operations(&mut self, now: Moment, made: u64) {
         if made != std::mem::replace(&mut self.operations, made) {
             self.moved_at = now;
         }
@@ -46,7 +46,7 @@ impl Traffic {
 
 impl Watch {
     /// How often the others are to be looked at for this class; `None` while it does not matter.
-    pub(crate) fn interval(&self, now: Nanos) -> Option<Nanos> {
+    pub(crate) fn interval(&self, now: Moment) -> Option<Nanos> {
         // The class itself is not touched without need: a thousand of them are in no cache.
         if !self.minds(now) || !self.class.yields() {
             return None;
@@ -58,12 +58,12 @@ impl Watch {
         })
     }
 
-    fn minds(&self, now: Nanos) -> bool {
+    fn minds(&self, now: Moment) -> bool {
         self.traffic.held || self.is_active(now)
     }
 
     /// Whether it has moved anything of late.
-    fn is_active(&self, now: Nanos) -> bool {
+    fn is_active(&self, now: Moment) -> bool {
         now < self.traffic.moved_at.plus(tuning::others::ACTIVE_FOR)
     }
 
@@ -75,7 +75,7 @@ impl Watch {
 
     /// Looks at all members, of so many processes that are watched in all, and says on the board what they have moved;
     /// returns whether all are known.
-    pub(crate) fn tell(&mut self, now: Nanos, watched: usize, board: &Board) -> bool {
+    pub(crate) fn tell(&mut self, now: Moment, watched: usize, board: &Board) -> bool {
         if !self.minds(now) {
             return true;
         }
@@ -124,7 +124,7 @@ impl Watch {
 
     /// Notes the disks with files of the members that moved something of late, if what they moved is not known by their calls:
     /// each of these disks may have got an equal part of it.
-    fn note_places(&self, now: Nanos, board: &Board) {
+    fn note_places(&self, now: Moment, board: &Board) {
         let unplaced = self.class.unplaced().get();
         if unplaced == 0 {
             return;
@@ -144,7 +144,7 @@ impl Watch {
     }
 
     /// Follows what is seen on the board.
-    pub(crate) fn attend(&mut self, now: Nanos, board: &Board) {
+    pub(crate) fn attend(&mut self, now: Moment, board: &Board) {
         if !self.minds(now) {
             return;
         }
@@ -165,8 +165,8 @@ mod tests {
     fn a_class_that_only_changes_names_is_seen_at_work() {
         let mut traffic = Traffic::default();
         for (now, made, moved_at) in [(5, 0, 0), (6, 64, 6), (7, 64, 6), (8, 128, 8)] {
-            traffic.note_operations(Nanos(now), made);
-            assert_eq!(traffic.moved_at, Nanos(moved_at), "{made} calls at {now}");
+            traffic.note_operations(Moment(now), made);
+            assert_eq!(traffic.moved_at, Moment(moved_at), "{made} calls at {now}");
         }
     }
 }

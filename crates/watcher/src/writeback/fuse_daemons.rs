@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::process::descriptors;
 use crate::tuning;
@@ -17,15 +17,15 @@ const DEVICE: &str = "/dev/fuse";
 #[derive(Debug, Default)]
 pub(crate) struct FuseDaemons {
     ids: Vec<u32>,
-    again: Nanos,
+    again: Moment,
     /// Pace of the member they write for, until when, and when to look at what they have open.
-    looks: Option<(Pace, Nanos, Nanos)>,
+    looks: Option<(Pace, Moment, Moment)>,
 }
 
 impl FuseDaemons {
     /// Returns the daemons that serve files now, or did so a moment ago: they have written for a
     /// member.
-    pub(crate) fn ids(&mut self, now: Nanos, pace: Pace) -> &[u32] {
+    pub(crate) fn ids(&mut self, now: Moment, pace: Pace) -> &[u32] {
         if now >= self.again {
             self.ids = find();
             self.again = now.plus(tuning::writeback::FUSE_SEARCH);
@@ -39,12 +39,12 @@ impl FuseDaemons {
     }
 
     /// When to look again at what they have open.
-    pub(crate) fn due(&self) -> Option<Nanos> {
+    pub(crate) fn due(&self) -> Option<Moment> {
         self.looks.map(|(.., due)| due)
     }
 
     /// Calls `look` with each daemon, and the pace of the member it writes for, if it is time.
-    pub(crate) fn go_on(&mut self, now: Nanos, mut look: impl FnMut(u32, Pace)) {
+    pub(crate) fn go_on(&mut self, now: Moment, mut look: impl FnMut(u32, Pace)) {
         let Some((pace, until, _)) = self.looks.filter(|(.., due)| now >= *due) else { return };
         self.ids.iter().for_each(|id| look(*id, pace));
         let due = now.plus(tuning::writeback::FUSE_LOOK);
@@ -69,6 +69,8 @@ fn serves(id: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Nanos;
+
     use super::*;
 
     #[test]
@@ -79,9 +81,9 @@ mod tests {
 
     #[test]
     fn daemons_are_looked_at_closely_as_long_as_they_write() {
-        let mut daemons = FuseDaemons { ids: vec![7], again: Nanos(u64::MAX), looks: None };
-        let told = Nanos::SECOND;
-        let pace = Pace { class: 1, portion: 4096, period: told };
+        let mut daemons = FuseDaemons { ids: vec![7], again: Moment::NEVER, looks: None };
+        let told = Moment::FIRST.plus(Nanos::SECOND);
+        let pace = Pace { class: 1, portion: 4096, period: Nanos::SECOND };
         assert_eq!((daemons.due(), daemons.ids(told, pace)), (None, &[7][..]));
         let mut looks = 0;
         while let Some(due) = daemons.due() {

@@ -8,7 +8,7 @@
 
 use discnice_estimator::{CallKind, FileSystem};
 use discnice_ledger::{Class, Direction};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::tuning;
 use crate::writeback::WriteBack;
@@ -21,12 +21,12 @@ pub(crate) struct FuseWrites {
     told: u64,
     /// All that the class had written when this was looked through last: a class that writes nothing is not in any cache.
     charged: u64,
-    due: Nanos,
+    due: Moment,
 }
 
 impl FuseWrites {
     /// Has it written back when it is a portion.
-    pub(crate) fn follow(&mut self, now: Nanos, class: &Class, write_back: &WriteBack) {
+    pub(crate) fn follow(&mut self, now: Moment, class: &Class, write_back: &WriteBack) {
         if now < self.due || !class.is_limited() {
             return;
         }

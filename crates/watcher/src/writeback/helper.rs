@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use discnice_processes::fork;
 use discnice_sys::{file, time};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::closed_files::{self, Closed};
@@ -67,10 +67,10 @@ pub(super) fn serve(mut socket: File) {
 
 /// Waits until a process is reported to us, or a file was closed, or is `due`; returns whether the
 /// first, and whether neither of the first two came for long.
-fn wait(socket: &File, closed: &Closed, due: Option<Nanos>) -> (bool, bool) {
+fn wait(socket: &File, closed: &Closed, due: Option<Moment>) -> (bool, bool) {
     let mut fds = vec![PollFd::new(socket, PollFlags::IN)];
     fds.extend(closed.events().map(|events| PollFd::from_borrowed_fd(events, PollFlags::IN)));
-    let until = due.map(|due| Duration::from_nanos(due.minus(time::now()).0));
+    let until = due.map(|due| Duration::from_nanos(due.since(time::now()).0));
     let longest = until.or(closed.events().map(|_| tuning::writeback::FOLDERS_QUIET));
     let timeout = longest.and_then(|longest| Timespec::try_from(longest).ok());
     let ready = poll(&mut fds, timeout.as_ref());
@@ -176,6 +176,8 @@ fn start(path: &Path) {
 
 #[cfg(test)]
 mod tests {
+    use discnice_units::Nanos;
+
     use super::*;
     use discnice_requirements::skip;
     use discnice_sys::pagecache;

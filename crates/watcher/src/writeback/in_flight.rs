@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use discnice_estimator::blocks::PAGE;
 use discnice_sys::pagecache;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::process::local_files;
 use crate::tuning;
@@ -19,7 +19,7 @@ use crate::tuning;
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
     all: BTreeMap<u32, Wait>,
-    due: Nanos,
+    due: Moment,
 }
 
 #[derive(Debug)]
@@ -28,12 +28,12 @@ struct Wait {
     files: Vec<PathBuf>,
     /// So many bytes may still be on their way.
     left: u64,
-    until: Nanos,
+    until: Moment,
 }
 
 impl Wait {
     /// Whether it ends now. Files that are written are not looked at again.
-    fn is_over(&mut self, now: Nanos) -> bool {
+    fn is_over(&mut self, now: Moment) -> bool {
         let mut bytes = 0;
         self.files.retain(|path| {
             let of_it = on_its_way(path).unwrap_or(0);
@@ -53,7 +53,7 @@ fn on_its_way(path: &Path) -> Option<u64> {
 
 impl InFlight {
     /// A process waits for these files.
-    pub(crate) fn add(&mut self, now: Nanos, id: u32, files: Vec<PathBuf>, left: u64) {
+    pub(crate) fn add(&mut self, now: Moment, id: u32, files: Vec<PathBuf>, left: u64) {
         self.all.insert(
             id,
             Wait { files, left, until: now.plus(tuning::writeback::IN_FLIGHT_LONGEST) },
@@ -62,12 +62,12 @@ impl InFlight {
     }
 
     /// When to look next.
-    pub(crate) fn due(&self) -> Option<Nanos> {
+    pub(crate) fn due(&self) -> Option<Moment> {
         (!self.all.is_empty()).then_some(self.due)
     }
 
     /// Tells of those that need not wait any more; again of those that it could not tell of.
-    pub(crate) fn go_on(&mut self, now: Nanos, mut tell: impl FnMut(u32) -> bool) {
+    pub(crate) fn go_on(&mut self, now: Moment, mut tell: impl FnMut(u32) -> bool) {
         if now >= self.due {
             self.due = now.plus(tuning::writeback::IN_FLIGHT_LOOK);
             self.all.retain(|id, wait| !wait.is_over(now) || !tell(*id));
@@ -81,14 +81,14 @@ pub(crate) struct Standing(BTreeMap<u32, Stand>);
 
 #[derive(Debug)]
 struct Stand {
-    until: Nanos,
+    until: Moment,
     /// Little is on its way any more.
     told: bool,
 }
 
 impl Standing {
     /// A process begins to stand. Those that stood for too long, or have ended, are forgotten.
-    pub(crate) fn begin(&mut self, now: Nanos, id: u32) {
+    pub(crate) fn begin(&mut self, now: Moment, id: u32) {
         self.0.retain(|_, stand| now < stand.until);
         self.0.insert(
             id,
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn processes_that_do_not_stand_any_more_are_forgotten() {
-        let (mut standing, begun) = (Standing::default(), Nanos(1));
+        let (mut standing, begun) = (Standing::default(), Moment(1));
         for id in 0..1000 {
             standing.begin(begun, id);
             standing.note_told(id + 5000);

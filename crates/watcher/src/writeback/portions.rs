@@ -16,7 +16,7 @@ use discnice_estimator::blocks::PAGE;
 use discnice_ledger::{Class, Direction};
 use discnice_regulator::write_back_portion;
 use discnice_sys::{file, pagecache};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::process::local_files;
 use crate::tuning;
@@ -59,13 +59,13 @@ pub(crate) struct Portions(HashMap<u64, Queue>);
 struct Queue {
     pace: Pace,
     /// When the last portion was due, and how many bytes it had.
-    last: (Nanos, u64),
+    last: (Moment, u64),
     files: VecDeque<Spread>,
 }
 
 impl Queue {
     /// When the next portion is due: by the pace of now, as a class may be let go meanwhile.
-    fn due(&self) -> Nanos {
+    fn due(&self) -> Moment {
         let (at, bytes) = self.last;
         at.plus(self.pace.time_for(bytes))
     }
@@ -90,7 +90,7 @@ impl Portions {
     /// it if it is less, or the kernel does not tell.
     pub(crate) fn take(
         &mut self,
-        now: Nanos,
+        now: Moment,
         pace: Pace,
         found: &Metadata,
         paths: Vec<PathBuf>,
@@ -120,12 +120,12 @@ impl Portions {
     }
 
     /// When there is something to do next.
-    pub(crate) fn due(&self) -> Option<Nanos> {
+    pub(crate) fn due(&self) -> Option<Moment> {
         self.0.values().map(Queue::due).min()
     }
 
     /// Starts what is due.
-    pub(crate) fn go_on(&mut self, now: Nanos) {
+    pub(crate) fn go_on(&mut self, now: Moment) {
         self.0.retain(|_, queue| {
             while let due = queue.due()
                 && due <= now
@@ -208,7 +208,7 @@ mod tests {
             skip!("no cachestat(2), or the file system writes by itself at once")
         };
         let left = || dirty(named.as_file(), 0, 1 << 20);
-        let (mut paced, now) = (Portions::default(), Nanos::SECOND);
+        let (mut paced, now) = (Portions::default(), Moment::FIRST.plus(Nanos::SECOND));
         let pace = Pace { class: 7, portion: PORTION, period: Nanos::from_millis(100) };
         let found = named.as_file().metadata().unwrap();
         let take = |paced: &mut Portions| paced.take(now, pace, &found, vec![named.path().into()]);
@@ -231,7 +231,7 @@ mod tests {
             skip!("no cachestat(2), or the file system writes by itself at once")
         };
         let left = || dirty(named.as_file(), 0, 1 << 20);
-        let (mut paced, now) = (Portions::default(), Nanos::SECOND);
+        let (mut paced, now) = (Portions::default(), Moment::FIRST.plus(Nanos::SECOND));
         let held = Pace { class: 7, portion: PORTION, period: Nanos::SECOND };
         let found = named.as_file().metadata().unwrap();
         let take = |paced: &mut Portions, pace| {

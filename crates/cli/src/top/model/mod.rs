@@ -207,7 +207,7 @@ impl Model {
     /// The time between the two last looks, in seconds.
     fn span(&self) -> Option<f64> {
         let before = self.before.as_ref()?;
-        Some(self.now.taken.minus(before.taken).as_secs_f64()).filter(|span| *span > 0.0)
+        Some(self.now.taken.since(before.taken).as_secs_f64()).filter(|span| *span > 0.0)
     }
 
     /// The class as it was at the look before.

@@ -1,7 +1,7 @@
 //! What is drawn.
 
 use discnice_ledger::policy::{Limits, Resource};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 use ratatui::crossterm::event::KeyCode;
 
 use super::{MIB, class, model, press, process, screen, snapshot, terminal};
@@ -86,7 +86,7 @@ fn the_documentation_shows_what_is_drawn() {
 fn names_that_a_terminal_would_obey_are_shown() {
     let hostile = "\u{1b}[2J\u{9b}\r\nforged\u{202e}\u{200b}";
     let crowd = || Snapshot {
-        taken: Nanos(1),
+        taken: Moment(1),
         classes: vec![class(hostile, Limits::UNLIMITED, vec![process(1, hostile, 0)])],
     };
     let mut model = Model::new(crowd(), Style::Unicode);
@@ -106,7 +106,7 @@ fn names_that_a_terminal_would_obey_are_shown() {
 #[test]
 fn what_is_typed_and_told_is_seen_on_a_narrow_terminal() {
     let crowd = || Snapshot {
-        taken: Nanos(1),
+        taken: Moment(1),
         classes: vec![class(&"n".repeat(64), Limits::UNLIMITED, vec![])],
     };
     let mut model = Model::new(crowd(), Style::Unicode);
@@ -127,7 +127,7 @@ fn limits_are_not_cut_off() {
         let limits = Limits::UNLIMITED.with(Resource::Total, rate.parse().unwrap());
         let limits = limits.with(Resource::NetUp, Rate::per_second(MIB));
         let classes = vec![class("backup", limits, vec![])];
-        screen(&mut Model::new(Snapshot { taken: Nanos(1), classes }, Style::Ascii), 60, 6)
+        screen(&mut Model::new(Snapshot { taken: Moment(1), classes }, Style::Ascii), 60, 6)
     };
     assert!(disk("12.5M").contains(" 12.5 MiB/s+ "), "{}", disk("12.5M"));
     assert!(disk("1023M").contains(" 1023 MiB/s+ "), "{}", disk("1023M"));

@@ -1,7 +1,7 @@
 //! What keys do.
 
 use discnice_ledger::policy::{Limits, Resource};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Rate};
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::{MIB, class, model, press, screen, snapshot};
@@ -31,7 +31,7 @@ fn shown(model: &mut Model) -> Vec<String> {
 
 #[test]
 fn no_class_at_all() {
-    let empty = || Snapshot { taken: Nanos(1), classes: vec![] };
+    let empty = || Snapshot { taken: Moment(1), classes: vec![] };
     let mut model = Model::new(empty(), Style::Unicode);
     model.update(empty());
     assert_eq!(press(&mut model, &[KeyCode::Char('l'), KeyCode::Down, KeyCode::End]), None);
@@ -41,7 +41,7 @@ fn no_class_at_all() {
 #[test]
 fn the_selection_stays_visible_and_on_its_class() {
     let crowd = |first: u32| Snapshot {
-        taken: Nanos(1),
+        taken: Moment(1),
         classes: (first..200)
             .map(|n| class(&format!("class-{n:03}"), Limits::UNLIMITED, vec![]))
             .collect(),

@@ -4,7 +4,7 @@ mod drawing;
 mod keys;
 
 use discnice_ledger::policy::{Limits, Resource};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -45,7 +45,7 @@ fn snapshot(second: u64) -> Snapshot {
     let mut indexer = process(815, "busybox", 0);
     indexer.escape = Some("/bin/busybox is statically linked".into());
     Snapshot {
-        taken: Nanos((second + 1) * Nanos::SECOND.0),
+        taken: Moment((second + 1) * Nanos::SECOND.0),
         classes: vec![
             class("@updatedb-815", metadata, vec![indexer]),
             backup,

@@ -1,6 +1,6 @@
 //! How an observation was made, and how far charges explain what it saw.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::totals::{Moved, Work};
 use crate::policy::throttle;
@@ -62,7 +62,7 @@ pub(in crate::board) struct News {
 /// How an observation was made.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::board) struct Look {
-    pub(in crate::board) now: Nanos,
+    pub(in crate::board) now: Moment,
     /// The time since the last one.
     pub(in crate::board) gap: Nanos,
     /// What is known where it is known what all members have moved.

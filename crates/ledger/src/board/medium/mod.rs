@@ -4,7 +4,7 @@ mod look;
 mod others;
 mod totals;
 
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 pub(super) use look::{Exact, Kind, Look, News};
 pub use totals::{Moved, Work};
 
@@ -154,9 +154,9 @@ impl Medium {
     /// Returns true if this stands for the network of a namespace. It changes over to the given
     /// namespace if no process of another one has looked at its interfaces for [`STALE`]; totals of
     /// two would be taken for traffic.
-    pub(super) fn is_of(&self, namespace: u64, now: Nanos) -> bool {
+    pub(super) fn is_of(&self, namespace: u64, now: Moment) -> bool {
         if self.id() != namespace {
-            if now.minus(Nanos(self.visited.load(Ordering::Relaxed))) < STALE {
+            if now.since(Moment(self.visited.load(Ordering::Relaxed))) < STALE {
                 return false;
             }
             self.id.store(namespace, Ordering::Relaxed);

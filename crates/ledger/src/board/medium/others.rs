@@ -1,6 +1,6 @@
 //! What an observation tells of others, and whether classes are held from then on.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::look::{Exact, Kind, Look, News};
 use super::totals::Moved;
@@ -86,7 +86,7 @@ impl Medium {
     /// Returns true if waiting tasks are believed to wait for this disk: they were not doubted of late, or classes are held as
     /// they wait and all that the disk has served since may be theirs as well as the classes' own, of which some is still on
     /// its way.
-    fn suspects(&self, now: Nanos, news: &News) -> bool {
+    fn suspects(&self, now: Moment, news: &News) -> bool {
         if !self.is_throttled() {
             return now.0 >= self.doubted_until.load(Ordering::Relaxed);
         }
@@ -95,7 +95,7 @@ impl Medium {
     }
 
     /// Classes are held from now on, maybe only as tasks wait; or they are free again, and none of those tasks' requests was seen.
-    fn note_suspicion(&self, now: Nanos, held: bool, suspected: bool) {
+    fn note_suspicion(&self, now: Moment, held: bool, suspected: bool) {
         if held {
             self.suspected.store(suspected.into(), Ordering::Relaxed);
             return;
@@ -112,7 +112,7 @@ impl Medium {
     }
 
     /// The others' waiting of late.
-    fn waits(&self, now: Nanos) -> Waits {
+    fn waits(&self, now: Moment) -> Waits {
         let lately = |back: u64| now.minus(Nanos(back * SLOT.0));
         let (spans, all) = (ATTACK.0 / SLOT.0, RELEASE.0 / SLOT.0);
         let any = |back: &u64| self.waiting.until(lately(*back), 1) > 0;
@@ -123,24 +123,24 @@ impl Medium {
         }
     }
 
-    fn seen(&self, now: Nanos, stalled: bool) -> Seen {
+    fn seen(&self, now: Moment, stalled: bool) -> Seen {
         let attack = self.others.until(now, ATTACK.0 / SLOT.0);
         let largest = self.others.largest(now, ATTACK.0 / SLOT.0);
-        let since = Nanos(self.since.load(Ordering::Relaxed));
+        let since = Moment(self.since.load(Ordering::Relaxed));
         Seen {
             attack,
             // A burst may fall on the border of two slots, with a little around it.
             lasting: attack - largest.min(attack) > attack / 8,
             release: self.others.until(now, RELEASE.0 / SLOT.0),
             stalled,
-            since: now.minus(since),
+            since: now.since(since),
             waits: None,
         }
     }
 }
 
 /// Enters what of the others was seen in the time `gap` before now.
-fn note(recent: &Recent, now: Nanos, gap: Nanos, units: u64) {
+fn note(recent: &Recent, now: Moment, gap: Nanos, units: u64) {
     let each = throttle::spread(units, gap, SLOT);
     if each == 0 {
         return;

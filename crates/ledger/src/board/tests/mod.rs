@@ -4,7 +4,7 @@ mod network;
 mod watched;
 
 use discnice_sys::block::BlockId;
-use discnice_units::Bytes;
+use discnice_units::{Bytes, Moment, Nanos};
 use std::alloc::{Layout, alloc_zeroed};
 
 use crate::policy::throttle::{INTERVAL, RELEASE, STALE};
@@ -24,7 +24,7 @@ fn memory(length: usize) -> NonNull<u8> {
 /// A machine with two disks, a board, and classes.
 struct Machine {
     board: &'static Board,
-    now: Nanos,
+    now: Moment,
     disks: [Moved; 2],
 }
 
@@ -32,7 +32,7 @@ impl Machine {
     fn new() -> Self {
         // SAFETY: fresh memory of the right size that is never freed.
         let board = unsafe { Board::create(memory(Board::SIZE), Board::SIZE) }.unwrap();
-        Self { board, now: Nanos(1 << 40), disks: [Moved { inward: 1, outward: 1 }; 2] }
+        Self { board, now: Moment(1 << 40), disks: [Moved { inward: 1, outward: 1 }; 2] }
     }
 
     fn class(&self, nonce: u64, rate: u64, weight: u32) -> &'static Class {
@@ -194,7 +194,7 @@ fn arrivals_are_told_once_and_by_group() {
 #[test]
 fn a_clock_that_is_set_back_blinds_no_class() {
     let mut machine = Machine::new();
-    machine.now = Nanos(1000 * Nanos::SECOND.0);
+    machine.now = Moment(1000 * Nanos::SECOND.0);
     assert!(machine.board.claim_observation(machine.now).is_some());
     // A thread that was not running for a moment, which knows an older time.
     let before = machine.now.minus(Nanos(INTERVAL.0 / 2));
@@ -266,11 +266,11 @@ fn a_disk_that_a_class_does_not_use_any_more_is_not_given_way_on() {
     class.note_medium(place, Bytes::new(1 << 20));
     let begun = machine.now;
     let mut held = Nanos(0);
-    while machine.now.minus(begun) < Nanos(40 * Nanos::SECOND.0) {
+    while machine.now.since(begun) < Nanos(40 * Nanos::SECOND.0) {
         class.note_medium(machine.board.disk(DISK), Bytes::new(1 << 20));
         machine.pass(class, 50 << 20, [0, 400 << 20]);
         if class.is_limited() {
-            held = machine.now.minus(begun);
+            held = machine.now.since(begun);
         }
     }
     assert!((15..25).contains(&(held.0 / Nanos::SECOND.0)), "{held}");

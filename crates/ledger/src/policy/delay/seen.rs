@@ -1,6 +1,6 @@
 //! What is seen of a path, and the shortest round trip of late.
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 /// The base is the least of so many spans of time.
 const SPANS: usize = 5;
@@ -10,7 +10,7 @@ pub(super) const SPAN: Nanos = Nanos(60 * Nanos::SECOND.0);
 #[derive(Debug, Clone, Copy)]
 pub struct Seen {
     /// When.
-    pub now: Nanos,
+    pub now: Moment,
     /// The round trip now.
     pub trip: Nanos,
     /// The least round trip that the kernel knows of; that of the connection's beginning is among them.
@@ -26,14 +26,14 @@ pub struct Seen {
 pub(super) struct Base {
     spans: [Nanos; SPANS],
     /// When the first of them began.
-    from: Nanos,
+    from: Moment,
 }
 
 impl Base {
-    pub(super) const UNKNOWN: Self = Self { spans: [Nanos(u64::MAX); SPANS], from: Nanos(0) };
+    pub(super) const UNKNOWN: Self = Self { spans: [Nanos(u64::MAX); SPANS], from: Moment::FIRST };
 
-    pub(super) fn note(&mut self, now: Nanos, trip: Nanos) {
-        let over = (now.minus(self.from).0 / SPAN.0).min(SPANS as u64) as usize;
+    pub(super) fn note(&mut self, now: Moment, trip: Nanos) {
+        let over = (now.since(self.from).0 / SPAN.0).min(SPANS as u64) as usize;
         if over > 0 {
             self.spans.rotate_right(over);
             self.from = now;

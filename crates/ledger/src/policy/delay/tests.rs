@@ -8,7 +8,7 @@ struct Link {
     rate: u64,
     base: Nanos,
     queued: u64,
-    now: Nanos,
+    now: Moment,
     moved: u64,
     smoothed: u64,
 }
@@ -16,7 +16,7 @@ struct Link {
 impl Link {
     fn new(rate: u64, base: Nanos) -> Self {
         let smoothed = base.0;
-        Self { rate, base, queued: 0, now: Nanos(Nanos::SECOND.0), moved: 0, smoothed }
+        Self { rate, base, queued: 0, now: Moment(Nanos::SECOND.0), moved: 0, smoothed }
     }
 
     fn trip(&self) -> Nanos {
@@ -99,7 +99,7 @@ fn latecomers_get_a_part() {
 fn what_is_never_queued_is_never_held() {
     let mut path = Delay::default();
     for look in 0..1000u64 {
-        let now = Nanos(look * 20 * MILLI);
+        let now = Moment(look * 20 * MILLI);
         let trip = Nanos(200_000 + look % 7 * 300_000);
         path.look(Seen { now, trip, least: Nanos(100_000), moved: look * 20_000_000, sends: true });
         assert!(!path.yields());
@@ -109,7 +109,7 @@ fn what_is_never_queued_is_never_held() {
 
 #[test]
 fn the_base_is_forgotten_also_while_nothing_moves() {
-    let (mut base, start) = (Base::UNKNOWN, Nanos(1000 * Nanos::SECOND.0));
+    let (mut base, start) = (Base::UNKNOWN, Moment(1000 * Nanos::SECOND.0));
     base.note(start, Nanos::from_millis(5));
     base.note(start.plus(Nanos(4 * SPAN.0)), Nanos::from_millis(50));
     assert_eq!(base.get(), Nanos::from_millis(5), "it is of the last five minutes");

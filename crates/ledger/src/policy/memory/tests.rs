@@ -3,8 +3,8 @@ use super::*;
 const MIB: u64 = 1 << 20;
 const BOUNDS: Bounds = Bounds { low: 50 * MIB, high: 70 * MIB };
 
-fn at(millis: u64) -> Nanos {
-    Nanos(100 * Nanos::SECOND.0).plus(Nanos::from_millis(millis))
+fn at(millis: u64) -> Moment {
+    Moment(100 * Nanos::SECOND.0).plus(Nanos::from_millis(millis))
 }
 
 //= rate-windows/2-defaults

@@ -4,13 +4,13 @@ use proptest::prelude::*;
 const RULE: Rule = Rule { rate: Rate::per_second(5 << 20), window: WINDOW, longest: None };
 
 /// The frontier says it all.
-const fn past(frontier: Nanos) -> Past {
+const fn past(frontier: Moment) -> Past {
     Past { frontier, passed: 0 }
 }
 
 /// Lets a stream of (gap, amount) pass and returns (moment, amount) for each.
 fn simulate(rule: Rule, work: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let (mut now, mut frontier) = (Nanos::SECOND, Nanos(0));
+    let (mut now, mut frontier) = (Moment(Nanos::SECOND.0), Moment::FIRST);
     let mut passed = Vec::new();
     for &(gap, amount) in work {
         now = now.plus(Nanos(gap));
@@ -68,7 +68,7 @@ proptest! {
         frontier: u64, now: u64, amount: u64, rate: u64, window: u64, other: u64
     ) {
         let rule = Rule { rate: Rate::per_second(rate), window: Nanos(window), longest: None };
-        let (frontier, now) = (Nanos(frontier), Nanos(now));
+        let (frontier, now) = (Moment(frontier), Moment(now));
         let _ = rule.reserve(past(frontier), now, amount);
         let _ = rule.charge(past(frontier), now, amount);
         let _ = rule.refund(frontier, amount);
@@ -80,9 +80,9 @@ proptest! {
 //= rate-windows/5.2-forget
 #[test]
 fn idling_saves_up_no_more_than_the_credit() {
-    let start = Nanos(100 * Nanos::SECOND.0);
-    let after_idling = RULE.charge(past(Nanos(0)), start, 0);
-    assert_eq!(start.minus(after_idling), Nanos::from_millis(50));
+    let start = Moment(100 * Nanos::SECOND.0);
+    let after_idling = RULE.charge(past(Moment::FIRST), start, 0);
+    assert_eq!(start.since(after_idling), Nanos::from_millis(50));
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn the_credit_leaves_room_for_the_piece_that_crosses_the_border() {
 
 #[test]
 fn a_new_rate_keeps_the_debt() {
-    let now = Nanos(10 * Nanos::SECOND.0);
+    let now = Moment(10 * Nanos::SECOND.0);
     let debt = now.plus(Nanos::SECOND);
     let faster = RULE.rescale(debt, now, Rate::per_second(50 << 20));
-    assert_eq!(faster.minus(now), Nanos::from_millis(100));
-    assert_eq!(RULE.rescale(debt, now, Rate::UNLIMITED), Nanos(0));
+    assert_eq!(faster.since(now), Nanos::from_millis(100));
+    assert_eq!(RULE.rescale(debt, now, Rate::UNLIMITED), Moment::FIRST);
 }

@@ -3,7 +3,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use discnice_regulator::Flow;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::{Flows, R, Socket};
 
@@ -18,8 +18,8 @@ impl Socket {
     }
 
     /// When a parked flow has its turn.
-    pub fn due(&self, flow: Flow) -> Nanos {
-        Nanos(self.due_of(flow).load(R))
+    pub fn due(&self, flow: Flow) -> Moment {
+        Moment(self.due_of(flow).load(R))
     }
 
     fn due_of(&self, flow: Flow) -> &AtomicU64 {
@@ -38,7 +38,7 @@ impl Socket {
     }
 
     /// Marks a flow as parked until `due`, with so many bytes reserved for then.
-    pub fn park(&self, flow: Flow, due: Nanos, granted: u64, limits: u32) {
+    pub fn park(&self, flow: Flow, due: Moment, granted: u64, limits: u32) {
         self.due_of(flow).store(due.0, R);
         self.granted_of(flow).store(granted, R);
         self.limits.store(limits, R);
@@ -52,13 +52,13 @@ impl Socket {
     }
 
     /// Keeps what is left of a turn for the next calls.
-    pub fn keep_grant(&self, flow: Flow, bytes: u64, now: Nanos) {
+    pub fn keep_grant(&self, flow: Flow, bytes: u64, now: Moment) {
         self.due_of(flow).store(now.0, R);
         self.granted_of(flow).fetch_add(bytes, R);
     }
 
     /// Takes what was reserved for the flow's turn; the second value is what of it is void.
-    pub fn take_grant(&self, flow: Flow, now: Nanos) -> (u64, u64) {
+    pub fn take_grant(&self, flow: Flow, now: Moment) -> (u64, u64) {
         let granted = self.granted_of(flow);
         if granted.load(R) == 0 {
             return (0, 0);

@@ -3,7 +3,7 @@
 use discnice_regulator::decision::{self, Decision};
 use discnice_regulator::{Flow, Turn, Woken};
 use discnice_sys::{Errno, signal};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::{Call, Grant, Session};
 use crate::net::parked;
@@ -86,7 +86,7 @@ impl Session<'_> {
         let (due, granted) = place(turn, want);
         let Call { fd, flow, .. } = *self.call;
         parked::park(fd, self.socket, flow, due, granted, self.limits);
-        self.regulator.note_held(due.minus(self.regulator.now()));
+        self.regulator.note_held(due.since(self.regulator.now()));
         AGAIN
     }
 
@@ -127,7 +127,7 @@ impl Session<'_> {
     /// Sleeps until `due`, in a call that the kernel would end at `end` if the program set a
     /// timeout. signal(7): any handler ends a call with a timeout, others only without
     /// `SA_RESTART`.
-    fn hold(&self, due: Nanos, end: Option<Nanos>) -> Result<Held, Errno> {
+    fn hold(&self, due: Moment, end: Option<Moment>) -> Result<Held, Errno> {
         let until = end.map_or(due, |end| end.min(due));
         let limits = self.regulator.limits();
         loop {
@@ -145,9 +145,9 @@ impl Session<'_> {
 }
 
 /// When a turn comes, and how many of the bytes that were asked for are reserved until then.
-fn place(turn: Turn, want: u64) -> (Nanos, u64) {
+fn place(turn: Turn, want: u64) -> (Moment, u64) {
     match turn {
-        Turn::Now => (Nanos(0), want),
+        Turn::Now => (Moment::FIRST, want),
         Turn::At(start) => (start, want),
         Turn::AskAgain(at) => (at, 0),
     }

@@ -8,7 +8,7 @@ use std::os::unix::process::parent_id;
 use discnice_processes::stopper::Stopper;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::deadline;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::process::Pid;
 
 use crate::control::false_progress::Claimed;
@@ -79,7 +79,7 @@ pub fn regulate(
     }
     let saved = job.kept.save();
     job.tell_unsaved(saved);
-    job.summary.lasted = clock::now().minus(start);
+    job.summary.lasted = clock::now().since(start);
     job.summary
 }
 
@@ -107,14 +107,14 @@ struct Job<'a> {
     priority: (Option<u32>, u32),
     used: Used,
     claimed: Claimed,
-    refreshed: Nanos,
+    refreshed: Moment,
     blind: bool,
     /// Set while the phase cannot be read.
     lost: bool,
     /// How long limits had held the job at the last look, and when that was.
-    held: (Nanos, Nanos),
+    held: (Nanos, Moment),
     /// Until then nothing is asked of the job.
-    let_be_until: Nanos,
+    let_be_until: Moment,
     summary: Summary,
 }
 
@@ -154,11 +154,11 @@ impl<'a> Job<'a> {
             seat: options.take_turns.then(seat).flatten(),
             priority: (options.priority, priority),
             // At the first look.
-            refreshed: Nanos(0),
+            refreshed: Moment::FIRST,
             blind: false,
             lost: false,
             held: (Nanos(0), now),
-            let_be_until: Nanos(0),
+            let_be_until: Moment::FIRST,
             summary: Summary::default(),
         }
     }
@@ -171,7 +171,7 @@ impl<'a> Job<'a> {
     /// Reads the members; whether new ones were looked for.
     fn members(&mut self) -> bool {
         let now = clock::now();
-        let due = self.regulator.lags() || now.minus(self.refreshed) >= REFRESH;
+        let due = self.regulator.lags() || now.since(self.refreshed) >= REFRESH;
         if due {
             self.refreshed = now;
             self.tree.refresh();

@@ -6,7 +6,7 @@ use discnice_processes::stopper::Stopper;
 use discnice_processes::tree::Tree;
 use discnice_processes::wishes;
 use discnice_sys::procfs::Stat;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::Job;
 use crate::control::lock_waiters::is_awaited;
@@ -23,7 +23,7 @@ const HELD_FRAC: f64 = 0.1;
 
 impl Job<'_> {
     /// Does as the verdict says.
-    pub(super) fn obey(&mut self, verdict: Verdict, at: Nanos) {
+    pub(super) fn obey(&mut self, verdict: Verdict, at: Moment) {
         let held = self.was_held(at);
         if at < self.let_be_until {
             return self.regulator.resumed(at, false);
@@ -62,14 +62,14 @@ impl Job<'_> {
     }
 
     /// Returns true if it was limits that the job waited for since the last look.
-    fn was_held(&mut self, at: Nanos) -> bool {
+    fn was_held(&mut self, at: Moment) -> bool {
         let now = self.outside.held(&self.tree);
         let (before, since) = std::mem::replace(&mut self.held, (now, at));
-        now.minus(before).0 as f64 > HELD_FRAC * at.minus(since).0 as f64
+        now.minus(before).0 as f64 > HELD_FRAC * at.since(since).0 as f64
     }
 
     /// Stops the job until it may go on; for how long it was stopped.
-    fn step_aside(&mut self, until: Nanos, early_from: Option<Nanos>) -> Nanos {
+    fn step_aside(&mut self, until: Moment, early_from: Option<Moment>) -> Nanos {
         if let Some(seat) = &self.seat {
             seat.away();
         }
@@ -86,7 +86,7 @@ impl Job<'_> {
                 return ControlFlow::Break(());
             }
             // Each look counts once.
-            let due = now.minus(watch.looked_at()) >= thread::LOOK;
+            let due = now.since(watch.looked_at()) >= thread::LOOK;
             let look = || watch.look(now, used.total(tree, seat.as_ref()), Pose::Suspended);
             ControlFlow::Continue(due.then(look).flatten())
         });
@@ -97,7 +97,7 @@ impl Job<'_> {
             });
         }
         self.go_on(early, cut);
-        clock::now().minus(start)
+        clock::now().since(start)
     }
 
     fn take_turn(&mut self) {

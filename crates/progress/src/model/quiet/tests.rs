@@ -1,6 +1,6 @@
 use super::*;
 
-const NOW: Nanos = Nanos(7);
+const NOW: Moment = Moment(7);
 
 fn busy() -> Signals {
     Signals { cpu: 1.9, cpu_pressure_frac: 0.4, ..Signals::default() }

@@ -4,7 +4,7 @@ struct Job {
     config: Config,
     targets: Targets,
     regulator: Regulator,
-    at: Nanos,
+    at: Moment,
     done: f64,
 }
 
@@ -14,7 +14,7 @@ impl Job {
         let config = Config::default();
         let regulator = Regulator::new(&config);
         let mut job =
-            Self { config, targets: Targets::default(), regulator, at: Nanos(0), done: 0.0 };
+            Self { config, targets: Targets::default(), regulator, at: Moment::FIRST, done: 0.0 };
         for _ in 0..60 {
             job.step(100, 1.0);
         }
@@ -132,7 +132,7 @@ fn probation_counts_no_time_of_before_the_job() {
     let config = Config::default();
     let mut targets = Targets::default();
     // One run after another, on a machine that is up for a day.
-    let mut at = Nanos(86_400 * Nanos::SECOND.0);
+    let mut at = Moment(86_400 * Nanos::SECOND.0);
     for _run in 0..20 {
         let mut regulator = Regulator::new(&config);
         for done in 0..6 {
@@ -158,7 +158,7 @@ fn probation_bounds_the_share_of_time() {
     for i in 0..500u64 {
         at += 100;
         ran += 100;
-        let now = Nanos::from_millis(at);
+        let now = Moment::FIRST.plus(Nanos::from_millis(at));
         let call = Testpoint { at: now, index: 0, metrics: &[i as f64], others: Others::Unknown };
         if let Verdict::Hold(until) = regulator.testpoint(&mut targets, &call) {
             at = until.0 / 1_000_000;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use crate::model::superintendent::{DeclaredResources, State, Thread};
 
@@ -61,7 +61,7 @@ impl Entry {
     /// The seat as the superintendent sees it. Values that make no sense (a stray write) are
     /// replaced by harmless ones.
     pub fn read(&self) -> Thread {
-        let since = Nanos(self.since.load(Ordering::Relaxed));
+        let since = Moment(self.since.load(Ordering::Relaxed));
         let state = match (self.pid.load(Ordering::Acquire), self.state.load(Ordering::Acquire)) {
             (0, _) => State::Away,
             (_, WAITING) => State::Waiting(since),

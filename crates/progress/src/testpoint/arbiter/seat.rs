@@ -5,7 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::thread::futex;
 use rustix::time::Timespec;
 
@@ -99,9 +99,9 @@ impl Seat {
     /// to see that it does not stay stopped. It may end the wait; the thread then runs out of turn.
     pub fn turn(&self, mut waiting: impl FnMut() -> ControlFlow<()>) {
         let now = clock::now();
-        let ran_since = Nanos(self.entry().since.load(Ordering::Relaxed));
+        let ran_since = Moment(self.entry().since.load(Ordering::Relaxed));
         if self.alone() && self.running() {
-            self.charge(now.minus(ran_since));
+            self.charge(now.since(ran_since));
             self.entry().since.store(now.0, Ordering::Relaxed);
             return;
         }
@@ -180,9 +180,9 @@ impl Seat {
         store(&self.entry().usage, used + seconds);
     }
 
-    fn leave(&self, now: Nanos, state: u32) {
+    fn leave(&self, now: Moment, state: u32) {
         if self.running() {
-            self.charge(now.minus(Nanos(self.entry().since.load(Ordering::Relaxed))));
+            self.charge(now.since(Moment(self.entry().since.load(Ordering::Relaxed))));
         }
         self.entry().since.store(now.0, Ordering::Relaxed);
         self.entry().state.store(state, Ordering::Release);
@@ -204,9 +204,9 @@ impl Seat {
         }
     }
 
-    fn decay(&self, now: Nanos) {
-        let last = Nanos(self.map.decayed_at.swap(now.0, Ordering::Relaxed));
-        let factor = usage_decay(now.minus(last));
+    fn decay(&self, now: Moment) {
+        let last = Moment(self.map.decayed_at.swap(now.0, Ordering::Relaxed));
+        let factor = usage_decay(now.since(last));
         for entry in seats_in_use(&self.map) {
             store(&entry.usage, entry.read().usage * factor);
         }

@@ -4,14 +4,14 @@ use discnice_estimator::{Counts, Probed, Refusal, System};
 use discnice_ledger::board::{Moved, Work};
 use discnice_ledger::member::Charged;
 use discnice_ledger::primitive::AtomicU32;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use super::{DISK, Machine, PAGE, PIPE};
 use crate::{Advice, DiskTraffic, FileStatus, Host, Woken, WriteMode};
 
 impl Host for Machine {
-    fn now(&self) -> Nanos {
-        Nanos((self.now.get() + 1_000_000_000_000).saturating_add_signed(self.clock.get()))
+    fn now(&self) -> Moment {
+        Moment((self.now.get() + 1_000_000_000_000).saturating_add_signed(self.clock.get()))
     }
 
     fn account(&self) -> Charged {
@@ -33,8 +33,8 @@ impl Host for Machine {
         (self.missed.get(), 0)
     }
 
-    fn wait(&self, _: &AtomicU32, _: u32, until: Nanos) -> Woken {
-        let length = until.minus(self.now()).0;
+    fn wait(&self, _: &AtomicU32, _: u32, until: Moment) -> Woken {
+        let length = until.since(self.now()).0;
         self.longest_sleep.set(self.longest_sleep.get().max(length));
         self.now.set(self.now.get() + length);
         if let Some((_, clock)) = self.set_back_at.get().filter(|(at, _)| *at < self.now.get()) {

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use discnice_ledger::member::Books;
 use discnice_ledger::policy::{Limits, Resource, When};
 use discnice_ledger::{Board, Class};
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Rate};
 
 use super::Machine;
 use crate::{File, Regulator, Thread};
@@ -16,7 +16,7 @@ pub fn class(rate: u64) -> &'static Class {
     let layout = Layout::from_size_align(Class::SIZE, 4096).expect("a page-aligned layout");
     let class = leaked(layout);
     let limits = Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate));
-    class.set_limits(Nanos(0), &limits);
+    class.set_limits(Moment::FIRST, &limits);
     class
 }
 
@@ -35,7 +35,7 @@ pub fn yielding_class(rate: u64) -> (&'static Class, &'static Board) {
     let class = leaked(layout);
     let limits =
         Limits::UNLIMITED.with(Resource::Total, Rate::per_second(rate)).with_when(When::Busy);
-    class.set_limits(Nanos(0), &limits);
+    class.set_limits(Moment::FIRST, &limits);
     (class, leaked_board())
 }
 

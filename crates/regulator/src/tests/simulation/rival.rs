@@ -1,7 +1,7 @@
 //! Another process of a class.
 
 use discnice_ledger::Class;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 /// A process that moves pieces one by one, each as soon as it has had the turns for it.
 #[derive(Debug, Clone, Copy)]
@@ -10,19 +10,19 @@ pub struct Rival {
     piece: u64,
     /// What of the present piece has no turn yet.
     rest: u64,
-    turn: Nanos,
+    turn: Moment,
     /// Bytes that it has moved.
     pub moved: u64,
 }
 
 impl Rival {
     /// Creates one that begins now.
-    pub fn new(class: &'static Class, piece: u64, now: Nanos) -> Self {
+    pub fn new(class: &'static Class, piece: u64, now: Moment) -> Self {
         Self { class, piece, rest: 0, turn: now, moved: 0 }
     }
 
     /// Lets it go on until then.
-    pub fn after(mut self, until: Nanos) -> Self {
+    pub fn after(mut self, until: Moment) -> Self {
         while self.turn <= until {
             if self.rest == 0 {
                 self.moved += self.piece;

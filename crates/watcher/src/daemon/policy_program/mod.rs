@@ -15,7 +15,7 @@ use discnice_processes::fork;
 use discnice_registry::{MappedClass, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{futex, process, time};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 use program::Program;
 
 use crate::daemon::tuning;
@@ -39,7 +39,7 @@ impl Adviser {
     pub(crate) fn start(block: BlockId, programs: Programs) -> Option<Self> {
         let mapped = class::attach(block)?;
         let work = move || {
-            Asker { mapped, programs, program: None, due: Nanos(0), late: 0 }.ask_all();
+            Asker { mapped, programs, program: None, due: Moment::FIRST, late: 0 }.ask_all();
             // SAFETY: the asker is gone, and nothing else refers to this mapping.
             unsafe { mapped.unmap() };
         };
@@ -59,7 +59,7 @@ struct Asker {
     programs: Programs,
     program: Option<Program>,
     /// When to start it again.
-    due: Nanos,
+    due: Moment,
     /// Late answers in a row.
     late: u32,
 }

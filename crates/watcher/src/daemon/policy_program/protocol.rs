@@ -6,7 +6,7 @@ use std::time::Duration;
 use discnice_ledger::Class;
 use discnice_ledger::policy::Resource;
 use discnice_sys::process;
-use discnice_units::{Nanos, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 use serde::{Deserialize, Serialize};
 
 /// The version of what is said.
@@ -45,14 +45,14 @@ struct Answer {
 }
 
 /// The line that asks about a class.
-pub(super) fn question(class: &Class, name: &str, now: Nanos) -> String {
+pub(super) fn question(class: &Class, name: &str, now: Moment) -> String {
     let limits = class.limits();
     let limited = Resource::ALL.into_iter().filter(|one| !limits.rate(*one).is_unlimited());
     let all = Resource::ALL.into_iter();
     let question = Question {
         version: VERSION,
         class: name,
-        seconds: now.as_secs_f64(),
+        seconds: now.since(Moment::FIRST).as_secs_f64(),
         members: class.living(process::exists).count(),
         weight: limits.weight(),
         limits: limited.map(|one| (one.name(), limits.rate(one).get())).collect(),

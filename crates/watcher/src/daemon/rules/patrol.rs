@@ -15,7 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use discnice_processes::tree;
 use discnice_sys::block::BlockId;
 use discnice_sys::process::user;
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::files::Files;
@@ -33,7 +33,7 @@ struct Known {
     /// Hash of what the rules asked about it.
     print: u64,
     /// When it is tried again, if it could not enter its class.
-    retry: Option<Nanos>,
+    retry: Option<Moment>,
     /// A rule has put it into a class: not a second time, as the user may have detached it.
     entered: bool,
 }
@@ -45,16 +45,16 @@ pub(crate) struct Patrol {
     rules: Vec<Rule>,
     keys: Vec<Key>,
     files: Files,
-    files_at: Nanos,
-    due: Nanos,
+    files_at: Moment,
+    due: Moment,
     last: LastId,
     before: Option<u32>,
     /// Processes to look at now, and those that are looked at again, with the end of their youth.
     fresh: VecDeque<u32>,
-    young: VecDeque<(u32, Nanos)>,
+    young: VecDeque<(u32, Moment)>,
     /// What is left of the present round, and when the next begins.
     round: Vec<u32>,
-    round_at: Nanos,
+    round_at: Moment,
     known: HashMap<u32, Known>,
 }
 
@@ -66,14 +66,14 @@ impl Patrol {
             rules: Vec::new(),
             keys: Vec::new(),
             files: Files::new(book),
-            files_at: Nanos(0),
-            due: Nanos(0),
+            files_at: Moment::FIRST,
+            due: Moment::FIRST,
             last: LastId::default(),
             before: None,
             fresh: VecDeque::new(),
             young: VecDeque::new(),
             round: Vec::new(),
-            round_at: Nanos(0),
+            round_at: Moment::FIRST,
             known: HashMap::new(),
         }
     }
@@ -84,12 +84,12 @@ impl Patrol {
     }
 
     /// When to look next.
-    pub(crate) fn next(&self) -> Nanos {
+    pub(crate) fn next(&self) -> Moment {
         self.due
     }
 
     /// Looks, if it is time; returns the blocks of classes that processes were put into.
-    pub(crate) fn step(&mut self, now: Nanos) -> Vec<BlockId> {
+    pub(crate) fn step(&mut self, now: Moment) -> Vec<BlockId> {
         if now < self.due {
             return Vec::new();
         }
@@ -121,11 +121,11 @@ impl Patrol {
         self.rules = rules;
         // Each is to be looked at by the new rules, and those that are in a class are known as such.
         self.known.values_mut().for_each(|known| known.judged = false);
-        (self.round, self.round_at) = (Vec::new(), Nanos(0));
+        (self.round, self.round_at) = (Vec::new(), Moment::FIRST);
     }
 
     /// Lists what to look at: the new, the young, and a part of all others.
-    fn gather(&mut self, now: Nanos) {
+    fn gather(&mut self, now: Moment) {
         let last = self.last.read().unwrap_or_default();
         let before = self.before.replace(last).unwrap_or(last);
         if last < before {
@@ -151,7 +151,7 @@ impl Patrol {
 
     /// Looks at those, new and old ones in turn, until the budget is used up; at a few in any case, as what comes back into
     /// caches and page tables after a sleep can take longer than the budget lasts.
-    fn look_at_all(&mut self, now: Nanos, begun: Nanos) -> Vec<BlockId> {
+    fn look_at_all(&mut self, now: Moment, begun: Nanos) -> Vec<BlockId> {
         let mut entered = Vec::new();
         let end = begun.plus(tuning::rules::BUDGET);
         let old = self.round.len().min(tuning::rules::PORTION);
@@ -170,7 +170,7 @@ impl Patrol {
     }
 
     /// Looks at one process; returns the block of the class that it was put into.
-    fn look(&mut self, id: u32, now: Nanos, is_fresh: bool) -> Option<BlockId> {
+    fn look(&mut self, id: u32, now: Moment, is_fresh: bool) -> Option<BlockId> {
         let known = self.known.get(&id);
         // Of another user's processes no more than that is asked.
         if known.is_none() && !is_own(id) {
@@ -274,7 +274,7 @@ mod tests {
         let mut patrol = Patrol::new(Rulebook { place: || None, load: load_slowly, admit: note });
         // The first of all others, which comes last, and more new ones than there is time for.
         patrol.fresh = std::iter::repeat_n(1, 100_000).collect();
-        let (mut now, mut looks) = (Nanos::SECOND, 0);
+        let (mut now, mut looks) = (Moment::FIRST.plus(Nanos::SECOND), 0);
         // Other tests start processes meanwhile, and end others, which stay in the round that was begun with them.
         let mut most = 0;
         let mut enough = || {

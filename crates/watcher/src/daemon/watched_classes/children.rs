@@ -5,7 +5,7 @@ use std::rc::Rc;
 use discnice_ledger::board::Arrivals;
 use discnice_registry::MappedClass;
 use discnice_sys::block::BlockId;
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use super::WatchedClasses;
 use crate::daemon::child_classes;
@@ -15,7 +15,7 @@ use crate::discovery::newcomer::Newcomer;
 
 impl WatchedClasses {
     /// Gives children classes of their own, where that is wanted, and has those classes follow their parents'.
-    pub(super) fn settle_children(&mut self, now: Nanos) {
+    pub(super) fn settle_children(&mut self, now: Moment) {
         let mut made = Vec::new();
         for place in 0..self.kept.len() {
             let Some(kept) = self.kept.get_mut(place) else { break };
@@ -38,7 +38,7 @@ impl WatchedClasses {
 
     /// Has the classes of children follow their parents' where they have not: no change is counted of a class that was
     /// overwritten, and of a policyd that was killed the next one keeps classes that have members.
-    fn compare_children(&mut self, now: Nanos) {
+    fn compare_children(&mut self, now: Moment) {
         if !self.sum.has_children || now < self.compare_at {
             return;
         }
@@ -64,7 +64,7 @@ impl WatchedClasses {
 
     /// Has the classes of children be looked at next where a member of their parents' may have waited for one of them;
     /// returns whether there are such.
-    pub(super) fn hurry_children_of_bereaved(&mut self, now: Nanos) -> bool {
+    pub(super) fn hurry_children_of_bereaved(&mut self, now: Moment) -> bool {
         // Without a pass through all classes, which most steps would make for nothing.
         if !self.sum.has_children {
             return false;
@@ -84,7 +84,7 @@ impl WatchedClasses {
     /// Calls `with` for each class of a child of `parent`'s members, and has those be looked at next for which it returns true.
     fn hurry_children(
         &mut self,
-        now: Nanos,
+        now: Moment,
         parent: &MappedClass,
         with: impl Fn(&MappedClass) -> bool,
     ) {
@@ -114,7 +114,7 @@ impl WatchedClasses {
     }
 
     /// Offers each newcomer to the classes that it may be of, parents before their children.
-    pub(super) fn meet(&mut self, now: Nanos, newcomers: &[Rc<Newcomer>]) {
+    pub(super) fn meet(&mut self, now: Moment, newcomers: &[Rc<Newcomer>]) {
         if let [only] = &mut self.kept[..]
             && !only.is_per_child()
         {
@@ -138,7 +138,7 @@ impl WatchedClasses {
                     && !(is_taken && kept.is_per_child())
                 {
                     kept.meet(now, std::slice::from_ref(newcomer));
-                    self.sum.due = Nanos(0);
+                    self.sum.due = Moment::FIRST;
                     is_taken |= kept.watch.has(newcomer.stat.id);
                 }
             }

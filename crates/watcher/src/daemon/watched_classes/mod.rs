@@ -14,7 +14,7 @@ use discnice_ledger::board::Arrivals;
 use discnice_registry::{MappedClass, classes};
 use discnice_sys::block::BlockId;
 use discnice_sys::{deadline, process, time};
-use discnice_units::Nanos;
+use discnice_units::{Moment, Nanos};
 
 use crate::Helpers;
 use crate::daemon::fleet_lease::LeaseHolder;
@@ -38,7 +38,7 @@ pub struct WatchedClasses {
     /// What they came to when they were looked through last, or changed.
     sum: Sum,
     /// Classes that another process watches, and until when that may be one that is just dying.
-    taken: Vec<(MappedClass, Nanos)>,
+    taken: Vec<(MappedClass, Moment)>,
     census: Census,
     pressure: Pressure,
     helpers: Helpers,
@@ -51,7 +51,7 @@ pub struct WatchedClasses {
     /// Classes with a lease that is being given back, and that got members again meanwhile.
     awaited: Vec<BlockId>,
     /// When the classes of children are compared with their parents' next.
-    compare_at: Nanos,
+    compare_at: Moment,
 }
 
 impl WatchedClasses {
@@ -64,7 +64,7 @@ impl WatchedClasses {
         let (census, helpers) = (Census::default(), Helpers::on(board));
         let pressure = Pressure::default();
         let observer = Observer::at(board);
-        let (tenants, awaited, compare_at) = (Vec::new(), Vec::new(), Nanos(0));
+        let (tenants, awaited, compare_at) = (Vec::new(), Vec::new(), Moment::FIRST);
         let mut keeper = Self {
             board,
             announced,
@@ -101,7 +101,7 @@ impl WatchedClasses {
     }
 
     /// Does what is due; returns when to be called again.
-    pub fn step(&mut self) -> Nanos {
+    pub fn step(&mut self) -> Moment {
         let now = time::now();
         // Whatever else there is to do: what waits for an announcement is woken until it is taken.
         let arrivals = self.board.map(Board::take_arrivals).unwrap_or_default();
@@ -109,7 +109,7 @@ impl WatchedClasses {
             self.keep_or_wait(mapped, deadline);
         }
         if self.is_empty() {
-            return Nanos(u64::MAX);
+            return Moment::NEVER;
         }
         for block in std::mem::take(&mut self.awaited) {
             self.hold_lease(block);
@@ -132,7 +132,7 @@ impl WatchedClasses {
     }
 
     /// Looks at what is due; returns when to do so again.
-    fn look(&mut self, now: Nanos, arrivals: Arrivals) -> Nanos {
+    fn look(&mut self, now: Moment, arrivals: Arrivals) -> Moment {
         if !arrivals.is_empty() {
             // Before newcomers: they wait for that, and some newcomers are their children.
             self.step_all(now, arrivals);
@@ -155,13 +155,13 @@ impl WatchedClasses {
         if self.is_lively(now) {
             self.census.look_again(now);
         }
-        let never = Nanos(u64::MAX);
+        let never = Moment::NEVER;
         let asked = self.announced.as_ref().map_or(now.plus(tuning::discovery::IDLE), |_| never);
         asked.min(self.sum.due).min(pressed).min(self.census.next()).min(observed)
     }
 
     /// How often newcomers are looked for.
-    fn pace(&self, now: Nanos) -> Nanos {
+    fn pace(&self, now: Moment) -> Nanos {
         match self.sum.watched {
             0 if self.kept.iter().any(|kept| kept.may_have_orphans(now)) => {
                 tuning::discovery::ORPHANS
@@ -173,16 +173,16 @@ impl WatchedClasses {
     }
 
     /// Whether a birth may matter at once.
-    fn is_lively(&self, now: Nanos) -> bool {
+    fn is_lively(&self, now: Moment) -> bool {
         self.pace(now) <= tuning::discovery::LIVELY
     }
 
     /// Looks whether others are busy, for all classes; returns when to be called again.
-    fn look_at_others(&mut self, now: Nanos) -> Nanos {
+    fn look_at_others(&mut self, now: Moment) -> Moment {
         let Self { kept, observer, sum, .. } = self;
         let next = observer.step(now, sum.watched, kept);
         for kept in kept.iter_mut().filter_map(|kept| kept.watch.take_changed().then_some(kept)) {
-            (kept.due, sum.due) = (Nanos(0), Nanos(0));
+            (kept.due, sum.due) = (Moment::FIRST, Moment::FIRST);
         }
         // Members were looked at, class after class.
         self.hurry_children_of_bereaved(now);
@@ -190,17 +190,17 @@ impl WatchedClasses {
     }
 
     /// Has classes stand still for their memory; returns when to be called again.
-    fn regulate_memory(&mut self, now: Nanos) -> Nanos {
+    fn regulate_memory(&mut self, now: Moment) -> Moment {
         if self.pressure.is_due(now) {
             // Some may have to be looked at now.
-            self.sum.due = Nanos(0);
+            self.sum.due = Moment::FIRST;
         }
         let peopled = self.kept.iter_mut().filter(|kept| kept.watched > 0);
         self.pressure.step(now, peopled.map(WatchedClass::as_guest))
     }
 
     /// Looks at each class that is due, or that a process may have joined.
-    fn step_all(&mut self, now: Nanos, arrivals: Arrivals) {
+    fn step_all(&mut self, now: Moment, arrivals: Arrivals) {
         // Of children that have ended their parents are told before these are charged for what came from none that is known,
         // however long ago they were found to have waited for one, and however soon they are looked at again.
         self.step_children(now, arrivals);
@@ -226,7 +226,7 @@ impl WatchedClasses {
     }
 
     /// Looks at the classes of children, as [`Self::step_all`], and tells the classes of their parents which have ended.
-    fn step_children(&mut self, now: Nanos, arrivals: Arrivals) {
+    fn step_children(&mut self, now: Moment, arrivals: Arrivals) {
         self.step_some(now, arrivals, |kept| kept.child_of.is_some());
         self.tell_of_ended();
     }
@@ -234,7 +234,7 @@ impl WatchedClasses {
     /// Looks at each of these classes that is due, or that a process may have joined.
     fn step_some(
         &mut self,
-        now: Nanos,
+        now: Moment,
         arrivals: Arrivals,
         is_one: impl Fn(&WatchedClass) -> bool,
     ) {
@@ -251,7 +251,7 @@ impl WatchedClasses {
     }
 
     /// What can be read when a member has announced itself, and when a process was born, while looks for it wait for that.
-    pub fn descriptors(&mut self, now: Nanos) -> Vec<BorrowedFd<'_>> {
+    pub fn descriptors(&mut self, now: Moment) -> Vec<BorrowedFd<'_>> {
         let is_lively = self.is_lively(now);
         let births = self.census.descriptor(now, is_lively);
         self.announced.as_ref().map(Announced::descriptor).into_iter().chain(births).collect()

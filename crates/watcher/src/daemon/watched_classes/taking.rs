@@ -4,7 +4,7 @@ use discnice_ledger::policy::Choice;
 use discnice_registry::{MappedClass, class};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, time};
-use discnice_units::Nanos;
+use discnice_units::Moment;
 
 use super::{WatchedClasses, unmap};
 use crate::daemon::fleet_lease::LeaseHolder;
@@ -77,7 +77,7 @@ impl WatchedClasses {
 
     /// Watches the class, unless another process does that still lives at `deadline`: `discnice
     /// attach` watches its own.
-    pub(super) fn keep_or_wait(&mut self, mapped: MappedClass, deadline: Nanos) {
+    pub(super) fn keep_or_wait(&mut self, mapped: MappedClass, deadline: Moment) {
         let now = time::now();
         if mapped.class.watcher().claim(process::id(), now.0, lives) {
             let mut kept = WatchedClass::new(mapped, self.helpers.clone());

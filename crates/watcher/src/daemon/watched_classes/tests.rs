@@ -18,7 +18,7 @@ fn watches_nothing(board: &'static Board) -> WatchedClasses {
         advisers: Vec::new(),
         tenants: Vec::new(),
         awaited: Vec::new(),
-        compare_at: Nanos(0),
+        compare_at: Moment::FIRST,
     }
 }
 

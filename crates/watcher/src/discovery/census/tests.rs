@@ -11,18 +11,30 @@ fn newcomers_are_found_once() {
     let mut census = Census::default();
     let own = |found: &[Rc<Newcomer>], id: u32| found.iter().any(|one| one.stat.id == id);
     assert!(
-        !own(&census.look(Nanos(1), tuning::discovery::IDLE), std::process::id()),
+        !own(&census.look(Moment(1), tuning::discovery::IDLE), std::process::id()),
         "it is not new"
     );
     let mut child = Command::new("sleep").arg("100").env("DISCNICE", "1f:2").spawn().unwrap();
     assert!(tree::can_be_looked_at(child.id()));
-    assert!(census.look(Nanos(2), tuning::discovery::IDLE).is_empty(), "it is not time yet");
-    assert!(own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
+    assert!(census.look(Moment(2), tuning::discovery::IDLE).is_empty(), "it is not time yet");
+    assert!(own(
+        &census.look(Moment::FIRST.plus(Nanos::SECOND), tuning::discovery::IDLE),
+        child.id()
+    ));
     census.hurry();
-    assert!(!own(&census.look(Nanos::SECOND, tuning::discovery::IDLE), child.id()));
+    assert!(!own(
+        &census.look(Moment::FIRST.plus(Nanos::SECOND), tuning::discovery::IDLE),
+        child.id()
+    ));
     let started = procfs::stat(std::process::id()).unwrap().started;
-    assert!(own(&census.since(Nanos::SECOND, std::process::id(), started), child.id()));
-    assert!(own(&census.since(Nanos::SECOND, u32::MAX, started), child.id()), "of all");
+    assert!(own(
+        &census.since(Moment::FIRST.plus(Nanos::SECOND), std::process::id(), started),
+        child.id()
+    ));
+    assert!(
+        own(&census.since(Moment::FIRST.plus(Nanos::SECOND), u32::MAX, started), child.id()),
+        "of all"
+    );
     std::thread::sleep(std::time::Duration::from_millis(50));
     let child_seen = Newcomer::from(procfs::stat(child.id()).unwrap());
     assert!(child_seen.carries(b"DISCNICE=1f:2") && child_seen.carries(b"DISCNICE=1f"));
@@ -42,13 +54,13 @@ fn sleeping() -> Child {
 /// A census that has looked once, and a process born since.
 fn with_child(births: ForkEvents) -> (Census, Child) {
     let mut census = Census { births: Some(births), ..Census::default() };
-    census.look(Nanos(1), tuning::discovery::LIVELY);
+    census.look(Moment(1), tuning::discovery::LIVELY);
     (census, sleeping())
 }
 
 fn finds(census: &mut Census, child: &Child) -> bool {
     census.hurry();
-    let found = census.look(Nanos(2), tuning::discovery::LIVELY);
+    let found = census.look(Moment(2), tuning::discovery::LIVELY);
     found.iter().any(|one| one.stat.id == child.id())
 }
 
@@ -76,7 +88,7 @@ fn a_late_birth_that_the_first_look_for_one_class_finds_is_new_to_all() {
     }
     // As if it had been in the middle of its birth at the look.
     census.last = Some(child.id());
-    let found = census.since(Nanos(2), child.id() - 1, 0);
+    let found = census.since(Moment(2), child.id() - 1, 0);
     assert!(found.iter().any(|one| one.stat.id == child.id()));
     assert!(finds(&mut census, &child));
     assert!(!finds(&mut census, &child), "once is enough");
@@ -97,17 +109,17 @@ fn a_birth_that_was_told_while_others_were_looked_at_is_looked_into_at_once() {
         skip!("the kernel tells this user of no births");
     }
     census.introduce(Vec::new());
-    assert_ne!(census.next(), Nanos(0));
-    census.look_again(Nanos(2));
-    assert_eq!(census.next(), Nanos(0));
+    assert_ne!(census.next(), Moment::FIRST);
+    census.look_again(Moment(2));
+    assert_eq!(census.next(), Moment::FIRST);
     assert!(finds(&mut census, &child));
     child.kill().unwrap();
     child.wait().unwrap();
 }
 
 /// Looks until one finds that nothing was forked, which other tests do all the time.
-fn still(census: &mut Census) -> Nanos {
-    for at in (1..2_000).map(Nanos::from_millis) {
+fn still(census: &mut Census) -> Moment {
+    for at in (1..2_000).map(|millis| Moment::FIRST.plus(Nanos::from_millis(millis))) {
         census.hurry();
         census.look(at, tuning::discovery::IDLE);
         if census.awaits_births {
@@ -125,7 +137,7 @@ fn where_births_are_told_a_look_at_a_quiet_machine_is_followed_by_one_at_the_nex
         skip!("the kernel tells this user of no births");
     }
     let at = still(&mut census);
-    assert!(census.next() > at.plus(Nanos::from_millis(60)), "{:?}", census.next().minus(at));
+    assert!(census.next() > at.plus(Nanos::from_millis(60)), "{:?}", census.next().since(at));
     let mut child = sleeping();
     let births = census.descriptor(at, false).expect("it waits for a birth");
     let timeout = Timespec { tv_sec: 5, tv_nsec: 0 };
@@ -136,7 +148,7 @@ fn where_births_are_told_a_look_at_a_quiet_machine_is_followed_by_one_at_the_nex
     let found = census.look(at, tuning::discovery::IDLE);
     assert!(found.iter().any(|one| one.stat.id == child.id()));
     assert!(census.descriptor(at, false).is_none(), "more may be born in a burst");
-    assert!(census.next() < at.plus(Nanos::from_millis(30)), "{:?}", census.next().minus(at));
+    assert!(census.next() < at.plus(Nanos::from_millis(30)), "{:?}", census.next().since(at));
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -19,12 +19,12 @@ fn told(births: &[(u32, u32, u64)]) -> ForkEvents {
 #[test]
 fn the_line_of_a_process_is_known() {
     let births = told(&[(10, 11, 1), (11, 12, 2), (12, 13, 3), (20, 21, 4)]);
-    let line = [(12, 2), (11, 1), (10, 0)].map(|(id, at)| Ancestor { id, born: Nanos(at) });
+    let line = [(12, 2), (11, 1), (10, 0)].map(|(id, at)| Ancestor { id, born: Moment(at) });
     assert_eq!(births.ancestors(13), line);
     assert!(births.ancestors(10).is_empty());
     // A number that is given to another belongs to that one.
     let births = told(&[(10, 11, 1), (11, 12, 2), (30, 11, 3)]);
-    assert_eq!(births.ancestors(11), [Ancestor { id: 30, born: Nanos(0) }]);
+    assert_eq!(births.ancestors(11), [Ancestor { id: 30, born: Moment::FIRST }]);
     assert_eq!(
         told(&[(1, 2, 1), (2, 1, 2)]).ancestors(1).len(),
         tuning::discovery::GENERATIONS,
