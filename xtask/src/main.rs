@@ -6,6 +6,7 @@ mod code;
 mod files;
 mod layers;
 mod names;
+mod nouns;
 mod prose;
 mod references;
 mod requirements;
@@ -37,8 +38,8 @@ enum Task {
     },
     /// No test is ignored or ends early without a word
     CheckTests,
-    /// Comments and documents call a process "it", doc comments are whole sentences, and what
-    /// documents refer to exists
+    /// Comments and documents call a process "it", doc comments are whole sentences, nouns of public types are
+    /// known, and what documents refer to exists
     CheckWords,
     /// Each statement of the papers is cited by code and by a test; write docs/papers.md
     Requirements {
@@ -57,7 +58,9 @@ fn main() -> anyhow::Result<()> {
         Task::CheckSize { program } => size::check(&program),
         Task::CheckSymbols { library } => symbols::check(&library),
         Task::CheckTests => silence::check(),
-        Task::CheckWords => words::check().and_then(|()| prose::check()),
+        Task::CheckWords => {
+            words::check().and_then(|()| nouns::check()).and_then(|()| prose::check())
+        }
         Task::Requirements { check, list } => requirements::run(check, list),
     }
 }

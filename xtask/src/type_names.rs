@@ -109,7 +109,8 @@ fn is_type(name: &str) -> bool {
         && name.contains(|c: char| c.is_ascii_lowercase())
 }
 
-fn is_of_tests(file: &Path) -> bool {
+/// Returns true if only tests compile the file.
+pub(crate) fn is_of_tests(file: &Path) -> bool {
     file.components().any(|part| ["tests", "tests.rs"].iter().any(|name| part.as_os_str() == *name))
 }
 
