@@ -107,7 +107,7 @@ pub fn leave_to_watcher(found: &MappedClass, id: MemberId) {
     if let (Some(member), Some(held)) =
         (found.class.member(id, process::id()), found.class.held(id))
     {
-        held.set_how(Mechanism::Freeze, Reason::PerChild);
+        held.set_how(Some(Mechanism::Ptrace), Reason::PerChild);
         member.set_state(State::Outside);
     }
 }

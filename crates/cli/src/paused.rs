@@ -7,7 +7,7 @@ use std::iter;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use discnice_ledger::outside::{Account, Held, Mechanism, Reason};
+use discnice_ledger::outside::{Account, Held, Reason};
 use discnice_ledger::{Member, State};
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::{process, procfs};
@@ -216,9 +216,8 @@ impl Chosen {
     }
 
     fn awake(self) -> Vec<(u32, &'static str)> {
-        let standing = |account: Account| {
-            account.reason == Reason::Paused && account.mechanism != Mechanism::None
-        };
+        let standing =
+            |account: Account| account.reason == Reason::Paused && account.mechanism.is_some();
         let unknown = "its watcher does not know it yet";
         self.members(|member, held| {
             if procfs::stat(member.process()).is_none_or(|stat| stat.has_ended()) {

@@ -1,7 +1,7 @@
 //! The processes of a class that exist, as far as asking few questions tells.
 
 use discnice_ledger::member::Charged;
-use discnice_ledger::outside::{Account, Mechanism, Reason};
+use discnice_ledger::outside::{Account, Reason};
 use discnice_ledger::{Class, Member, MemberId, State};
 use discnice_sys::block::BlockId;
 use discnice_sys::{process, procfs, time};
@@ -47,7 +47,7 @@ impl<'a> Running<'a> {
         if bytes.is_none() && !(is_running(member.process()) && is_it(outside)) {
             return None;
         }
-        let wanted = outside.filter(|account| account.mechanism != Mechanism::None);
+        let wanted = outside.filter(|account| account.mechanism.is_some());
         let watched = wanted.is_some() && class.watcher().process(time::now().0, lives).is_some();
         let held = wanted.filter(|_| watched);
         let keeper = class.watcher().keeper().filter(|_| wanted.is_some() && !watched);

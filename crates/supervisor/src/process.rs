@@ -140,7 +140,7 @@ impl Process {
 
     /// Adds what a thread did, or we did for it; returns all that the process did.
     pub fn add(&self, new: Charged) -> Charged {
-        self.class.watcher().note_charged(Mechanism::Seccomp, Bytes::new(new.total()));
+        self.class.watcher().note_charged(Some(Mechanism::Seccomp), Bytes::new(new.total()));
         let read = self.read.fetch_add(new.read, Ordering::Relaxed) + new.read;
         let written = self.written.fetch_add(new.written, Ordering::Relaxed) + new.written;
         Charged { read, written }

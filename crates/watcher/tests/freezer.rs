@@ -11,11 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use discnice_ledger::outside::Mechanism;
 use discnice_processes::tree::Process;
 use discnice_requirements::skip;
 use discnice_sys::procfs;
 use discnice_watcher::Helpers;
-use discnice_watcher::holding::{Freezer, Grip, Hold, Means, Thawer, let_go_of_abandoned};
+use discnice_watcher::holding::{Freezer, Grip, Hold, Thawer, let_go_of_abandoned};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 fn main() {
@@ -132,7 +133,7 @@ fn wait_until(otherwise: &str, seconds: u64, mut is_so: impl FnMut() -> bool) {
 
 fn freeze(process: Process) -> Freezer {
     let mut freezer = Freezer::find(process, Thawer::default()).expect("its cgroup is ours");
-    assert_eq!(freezer.means(), Means::Freezer);
+    assert_eq!(freezer.mechanism(), Mechanism::CgroupFreezer);
     wait_until("it does not stand", 5, || freezer.press().unwrap() == Grip::Firm);
     freezer
 }

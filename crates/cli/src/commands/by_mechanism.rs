@@ -12,7 +12,7 @@ pub struct ByMechanism {
     preload: u64,
     /// By the answer to each call.
     seccomp: u64,
-    /// From the kernel's account of a process that ptrace(2) holds.
+    /// From the kernel's account of a process that ptrace(2) or a frozen cgroup holds.
     freeze: u64,
     /// From the kernel's account of a process that is held by signals.
     signals: u64,
@@ -25,7 +25,7 @@ impl ByMechanism {
     pub fn of(class: &Class) -> Self {
         let of = |mechanism| class.watcher().charged(mechanism).get();
         let [seccomp, freeze, signals] =
-            [Mechanism::Seccomp, Mechanism::Freeze, Mechanism::Signals].map(of);
+            [Mechanism::Seccomp, Mechanism::Ptrace, Mechanism::Signals].map(Some).map(of);
         let all = class.meter(Resource::Read).total() + class.meter(Resource::Write).total();
         let unheld = class.watcher().unheld().get();
         let outside = [freeze, signals, unheld].into_iter().fold(0, u64::saturating_add);

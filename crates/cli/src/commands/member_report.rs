@@ -85,13 +85,18 @@ impl MemberReport {
 }
 
 fn mechanism(state: State, escapes: bool, held: Option<Account>) -> &'static str {
-    match (state, held.map(|account| account.mechanism)) {
-        _ if escapes => "none",
-        (_, Some(Mechanism::Signals)) => "signals",
-        (State::Outside | State::Executing | State::Confined, _) => "freeze",
-        (State::Notified, _) => "seccomp",
-        _ => "preload",
+    if escapes {
+        return "none";
     }
+    let mechanism = match (state, held.and_then(|account| account.mechanism)) {
+        (_, Some(Mechanism::Signals)) => Mechanism::Signals,
+        (State::Outside | State::Executing | State::Confined, known) => {
+            known.unwrap_or(Mechanism::Ptrace)
+        }
+        (State::Notified, _) => Mechanism::Seccomp,
+        _ => Mechanism::Preload,
+    };
+    mechanism.name()
 }
 
 /// What of a process is seen by what holds it, and by the watcher of its class, if that has an account of it.
@@ -151,7 +156,7 @@ pub fn escape(running: &Running<'_>) -> Option<String> {
         ));
     }
     let reason = outside.map_or(Reason::None, |account| account.reason);
-    let could_be = outside.is_some_and(|account| account.mechanism != Mechanism::None);
+    let could_be = outside.is_some_and(|account| account.mechanism.is_some());
     let why = match member.state() {
         State::Executing if reason == Reason::Hidden => explain(reason),
         State::Outside => {

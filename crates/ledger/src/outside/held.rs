@@ -38,7 +38,7 @@ const PAUSED: u32 = 1 << 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
     /// How the process is made to wait.
-    pub mechanism: Mechanism,
+    pub mechanism: Option<Mechanism>,
     /// Why it is regulated from outside.
     pub reason: Reason,
     /// Set if the user has paused the process itself.
@@ -115,8 +115,9 @@ impl Held {
     }
 
     /// Notes how the process is held and why.
-    pub fn set_how(&self, mechanism: Mechanism, reason: Reason) {
-        let (relaxed, how) = (Ordering::Relaxed, mechanism as u32 | (reason as u32) << 16);
+    pub fn set_how(&self, mechanism: Option<Mechanism>, reason: Reason) {
+        let mechanism = mechanism.map_or(0, |mechanism| mechanism as u32);
+        let (relaxed, how) = (Ordering::Relaxed, mechanism | (reason as u32) << 16);
         // The closure always gives a value.
         let _ = self.how.fetch_update(relaxed, relaxed, |before| Some(before & PAUSED | how));
     }

@@ -38,7 +38,7 @@ pub struct Watcher {
     answered: AtomicU32,
     /// The process that starts another watcher when this one is killed.
     keeper: AtomicU32,
-    /// Bytes that were charged from outside, also for members that have ended, by [`Mechanism`].
+    /// Bytes that were charged from outside, also for members that have ended, by [`Mechanism::place`].
     charged: [AtomicU64; 4],
 }
 
@@ -70,27 +70,33 @@ impl Watcher {
         self.answered.load(Ordering::Acquire).wrapping_sub(arrivals) <= u32::MAX / 2
     }
 
+    /// What was charged for processes that a mechanism makes wait, or nothing.
+    fn charged_by(&self, mechanism: Option<Mechanism>) -> Option<&AtomicU64> {
+        self.charged.get(Mechanism::place(mechanism)?)
+    }
+
     /// Notes bytes charged to the class from outside, for a process that is made to wait by
     /// `mechanism`.
-    pub fn note_charged(&self, mechanism: Mechanism, bytes: Bytes) {
-        if let Some(charged) = self.charged.get(mechanism as usize) {
+    pub fn note_charged(&self, mechanism: Option<Mechanism>, bytes: Bytes) {
+        if let Some(charged) = self.charged_by(mechanism) {
             charged.fetch_add(bytes.get(), Ordering::Relaxed);
         }
     }
 
     /// Bytes that were charged so are taken back: they never reached a disk.
-    pub fn note_credited(&self, mechanism: Mechanism, bytes: Bytes) {
-        if let Some(charged) = self.charged.get(mechanism as usize) {
+    pub fn note_credited(&self, mechanism: Option<Mechanism>, bytes: Bytes) {
+        if let Some(charged) = self.charged_by(mechanism) {
             let (order, less) =
                 (Ordering::Relaxed, |old: u64| Some(old.saturating_sub(bytes.get())));
             let _ = charged.fetch_update(order, order, less);
         }
     }
 
-    /// Bytes that were charged so since the class was made. What was charged in no such way the members' own library charged.
+    /// Bytes that were charged since the class was made for processes that this makes wait, or another mechanism of its name.
+    /// What was charged in no such way the members' own library charged.
     #[must_use]
-    pub fn charged(&self, mechanism: Mechanism) -> Bytes {
-        let charged = self.charged.get(mechanism as usize);
+    pub fn charged(&self, mechanism: Option<Mechanism>) -> Bytes {
+        let charged = self.charged_by(mechanism);
         Bytes::new(charged.map_or(0, |charged| charged.load(Ordering::Relaxed)))
     }
 
@@ -98,7 +104,7 @@ impl Watcher {
     /// limits, though it was counted.
     #[must_use]
     pub fn unheld(&self) -> Bytes {
-        self.charged(Mechanism::None)
+        self.charged(None)
     }
 
     /// A watcher was asked for, and is here by `until` (nanoseconds of `CLOCK_MONOTONIC`) or never.

@@ -5,14 +5,16 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mechanism {
-    /// By our library in it, or not at all.
-    None = 0,
-    /// By ptrace(2).
-    Freeze = 1,
+    /// By ptrace(2), which stops it.
+    Ptrace = 1,
     /// By stop and continue signals.
     Signals = 2,
     /// By the answer to each of its calls (seccomp(2), user notification).
     Seccomp = 3,
+    /// By a cgroup that is frozen.
+    CgroupFreezer = 4,
+    /// By our library in it.
+    Preload = 5,
 }
 
 /// Why a process is regulated from outside, or why it is not although it should be.
@@ -56,12 +58,38 @@ impl Reason {
 }
 
 impl Mechanism {
-    pub(super) const fn from_claim(value: u32) -> Self {
-        match value {
-            1 => Self::Freeze,
+    /// The mechanism that stands in shared memory; `None` for none, and for what is not one.
+    pub(super) const fn from_claim(value: u32) -> Option<Self> {
+        Some(match value {
+            1 => Self::Ptrace,
             2 => Self::Signals,
             3 => Self::Seccomp,
-            _ => Self::None,
+            4 => Self::CgroupFreezer,
+            5 => Self::Preload,
+            _ => return None,
+        })
+    }
+
+    /// What people call it, as `--mechanism` does: whatever stops a whole process freezes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ptrace | Self::CgroupFreezer => "freeze",
+            Self::Signals => "signals",
+            Self::Seccomp => "seccomp",
+            Self::Preload => "preload",
+        }
+    }
+
+    /// Its place among what was charged, after that of what nothing holds; by one name it is one. `None` for the library, which
+    /// charges its process itself.
+    pub(super) const fn place(mechanism: Option<Self>) -> Option<usize> {
+        match mechanism {
+            None => Some(0),
+            Some(Self::Ptrace | Self::CgroupFreezer) => Some(1),
+            Some(Self::Signals) => Some(2),
+            Some(Self::Seccomp) => Some(3),
+            Some(Self::Preload) => None,
         }
     }
 }

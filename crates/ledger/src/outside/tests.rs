@@ -66,12 +66,14 @@ fn arrivals_are_answered_once_all_were_looked_for() {
 #[test]
 fn what_was_charged_from_outside_is_known_by_mechanism() {
     let watcher = zeroed::<Watcher>();
-    watcher.note_charged(Mechanism::Freeze, Bytes::new(3));
-    watcher.note_charged(Mechanism::Seccomp, Bytes::new(5));
-    watcher.note_charged(Mechanism::Freeze, Bytes::new(4));
-    watcher.note_charged(Mechanism::Signals, Bytes::new(2));
-    watcher.note_credited(Mechanism::Signals, Bytes::new(9));
-    let all = [Mechanism::None, Mechanism::Freeze, Mechanism::Signals, Mechanism::Seccomp];
+    watcher.note_charged(Some(Mechanism::Ptrace), Bytes::new(3));
+    watcher.note_charged(Some(Mechanism::Seccomp), Bytes::new(5));
+    // Both freeze a process.
+    watcher.note_charged(Some(Mechanism::CgroupFreezer), Bytes::new(4));
+    watcher.note_charged(Some(Mechanism::Preload), Bytes::new(8));
+    watcher.note_charged(Some(Mechanism::Signals), Bytes::new(2));
+    watcher.note_credited(Some(Mechanism::Signals), Bytes::new(9));
+    let all = [None, Some(Mechanism::Ptrace), Some(Mechanism::Signals), Some(Mechanism::Seccomp)];
     assert_eq!(all.map(|one| watcher.charged(one).get()), [0, 7, 0, 5]);
 }
 
@@ -81,7 +83,7 @@ fn an_account_belongs_to_one_life_of_a_slot() {
     assert!(member.claim(7, Charged::default(), |_| false));
     assert_eq!(held.of(&member), None);
     held.begin(&member, 100);
-    held.set_how(Mechanism::Freeze, Reason::RanAhead);
+    held.set_how(Some(Mechanism::Ptrace), Reason::RanAhead);
     held.add_escaped(Bytes::new(4096));
     held.begin(&member, 100);
     let account = held.of(&member).unwrap();

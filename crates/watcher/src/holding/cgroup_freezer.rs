@@ -14,10 +14,11 @@
 //! helper process thaws everything and removes the cgroups. Moving, in the first press of all and
 //! at the end of the hold, may wait some milliseconds for the lock; nothing else does.
 
+use discnice_ledger::outside::Mechanism;
 use discnice_processes::tree::Process;
 
 use super::cgroup::{self, Child, Home};
-use super::hold::{Grip, Hold, Means, Refused};
+use super::hold::{Grip, Hold, Refused};
 use super::thawer::Thawer;
 use crate::process;
 
@@ -88,8 +89,8 @@ impl Freezer {
 }
 
 impl Hold for Freezer {
-    fn means(&self) -> Means {
-        Means::Freezer
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::CgroupFreezer
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

@@ -48,30 +48,14 @@ impl Refused {
     }
 }
 
-/// By what a process is held, the best first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Means {
-    /// ptrace(2), [`super::Freeze`].
-    Ptrace,
-    /// A cgroup, [`super::Freezer`].
-    Freezer,
-    /// SIGSTOP, [`super::Signals`].
-    Signals,
-    /// Its own tracer stands, [`super::Tracer`].
-    Tracer,
-}
-
 /// A mechanism, applied to one process; see the module for its contract.
 pub trait Hold: fmt::Debug {
-    /// By what it holds.
-    fn means(&self) -> Means;
+    /// The mechanism.
+    fn mechanism(&self) -> Mechanism;
 
-    /// What that is called in the class's books: a freeze is one by whatever means.
-    fn mechanism(&self) -> Mechanism {
-        match self.means() {
-            Means::Ptrace | Means::Freezer | Means::Tracer => Mechanism::Freeze,
-            Means::Signals => Mechanism::Signals,
-        }
+    /// Returns true if the process stands because its own tracer does ([`super::Tracer`]).
+    fn stops_tracer(&self) -> bool {
+        false
     }
 
     /// Stops what is awake.

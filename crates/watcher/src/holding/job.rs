@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io;
 
+use discnice_ledger::outside::Mechanism;
 use discnice_processes::Stopper;
 use discnice_processes::tree::{Process, Tree};
 use discnice_sys::deadline;
 
-use super::{Grip, Guards, Hold, Means, Refused, best, next_best};
+use super::{Grip, Guards, Hold, Refused, best, next_best};
 use crate::tuning;
 
 /// A job held by ptrace(2), which neither its parent nor a shell sees and which ends with us; by
@@ -52,7 +53,7 @@ fn pressed_somehow(
     loop {
         match if all { hold.press_all() } else { hold.press() } {
             Err(Refused::Forbidden) => {
-                *hold = next_best(process, hold.means(), guards).ok_or(Refused::Forbidden)?;
+                *hold = next_best(process, &**hold, guards).ok_or(Refused::Forbidden)?;
             }
             // A debugger has it, and controls what it does.
             Err(Refused::Traced) => return Ok(Grip::Firm),
@@ -110,7 +111,7 @@ impl Stopper for HeldJob {
         // it.
         while !self.held.is_empty() {
             for (process, (hold, _)) in self.held.extract_if(|_, (hold, _)| hold.release()) {
-                if hold.means() == Means::Freezer {
+                if hold.mechanism() == Mechanism::CgroupFreezer {
                     self.kept.insert(process, hold);
                 }
             }

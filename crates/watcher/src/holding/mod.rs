@@ -14,12 +14,13 @@ mod ptrace;
 mod signals;
 mod thawer;
 
+use discnice_ledger::outside::Mechanism;
 use discnice_processes::tree::Process;
 
 pub use abandoned::let_go_of_abandoned;
 pub use cgroup::step_out;
 pub use cgroup_freezer::Freezer;
-pub use hold::{Grip, Hold, Means, Refused};
+pub use hold::{Grip, Hold, Refused};
 pub use job::HeldJob;
 pub use own_tracer::Tracer;
 pub use ptrace::Freeze;
@@ -43,12 +44,13 @@ pub fn best(process: Process) -> Box<dyn Hold> {
 
 /// The next best mechanism for a process that this one is forbidden to hold. Signals are the last resort.
 #[must_use]
-pub fn next_best(process: Process, forbidden: Means, guards: &Guards) -> Option<Box<dyn Hold>> {
-    if forbidden == Means::Ptrace
+pub fn next_best(process: Process, forbidden: &dyn Hold, guards: &Guards) -> Option<Box<dyn Hold>> {
+    if forbidden.mechanism() == Mechanism::Ptrace
+        && !forbidden.stops_tracer()
         && let Some(freezer) = Freezer::find(process, guards.thawer.clone())
     {
         return Some(Box::new(freezer));
     }
     let signals = || Signals::new(process, guards.guardian.clone());
-    (forbidden != Means::Signals).then(|| -> Box<dyn Hold> { Box::new(signals()) })
+    (forbidden.mechanism() != Mechanism::Signals).then(|| -> Box<dyn Hold> { Box::new(signals()) })
 }

@@ -6,10 +6,11 @@
 //! breakpoint to the next). The caller of `press` then sees that the held process goes on, and ends
 //! this kind of hold.
 
+use discnice_ledger::outside::Mechanism;
 use discnice_processes::tree::Process;
 use discnice_sys::procfs;
 
-use super::{Freeze, Grip, Hold, Means, Refused};
+use super::{Freeze, Grip, Hold, Refused};
 use crate::process;
 
 /// A hold by the tracer.
@@ -36,8 +37,12 @@ impl Tracer {
 }
 
 impl Hold for Tracer {
-    fn means(&self) -> Means {
-        Means::Tracer
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::Ptrace
+    }
+
+    fn stops_tracer(&self) -> bool {
+        true
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

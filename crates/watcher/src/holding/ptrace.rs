@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use discnice_ledger::outside::Mechanism;
 use discnice_sys::Errno;
 use discnice_sys::procfs::{self, Stat};
 use discnice_sys::trace::{self, Stop, Thread};
 
-use super::hold::{Grip, Hold, Means, Refused};
+use super::hold::{Grip, Hold, Refused};
 use crate::process::{self, Call};
 
 /// The answer to a look at what is no thread that we trace (any more). waitid(2)
@@ -171,8 +172,8 @@ fn goes_on_undisturbed(call: Call) -> bool {
 }
 
 impl Hold for Freeze {
-    fn means(&self) -> Means {
-        Means::Ptrace
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::Ptrace
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

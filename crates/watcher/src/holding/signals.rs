@@ -6,10 +6,11 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
+use discnice_ledger::outside::Mechanism;
 use discnice_processes::guardian::Guardian;
 use discnice_processes::tree::Process;
 
-use super::hold::{Grip, Hold, Means, Refused};
+use super::hold::{Grip, Hold, Refused};
 use crate::process;
 
 /// The guardian that all holds by signals share; started when the first is needed.
@@ -58,8 +59,8 @@ impl Signals {
 }
 
 impl Hold for Signals {
-    fn means(&self) -> Means {
-        Means::Signals
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::Signals
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

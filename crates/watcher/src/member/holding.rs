@@ -5,7 +5,7 @@ use discnice_processes::tree::Process;
 use discnice_sys::time;
 use discnice_units::{Moment, Nanos};
 
-use crate::holding::{Grip, Guards, Hold, Means, Refused, best, next_best};
+use crate::holding::{Grip, Guards, Hold, Refused, best, next_best};
 use crate::tuning;
 
 /// The hold on one process.
@@ -72,18 +72,14 @@ impl Holding {
     }
 
     /// By what it is held.
-    pub(super) fn means(&self) -> Means {
-        self.hold.means()
-    }
-
     /// The mechanism as the class's books have it.
     pub(super) fn mechanism(&self) -> Mechanism {
         self.hold.mechanism()
     }
 
     /// The mechanism for which charges count: none if nothing could hold the process.
-    pub(super) fn charged_mechanism(&self) -> Mechanism {
-        if self.is_unheld { Mechanism::None } else { self.mechanism() }
+    pub(super) fn charged_mechanism(&self) -> Option<Mechanism> {
+        (!self.is_unheld).then(|| self.mechanism())
     }
 
     /// Returns true if the process is stopped.
@@ -119,11 +115,7 @@ impl Holding {
         let slips = self.slips >= tuning::holding::SLIPS;
         // At first it ends its call, and the tracer may be let go for its own sake in between.
         let is_late = |since: Moment| now >= since.plus(tuning::holding::TRACER_DOUBT);
-        if slips
-            && moved
-            && self.means() == Means::Tracer
-            && self.stopped_since.is_some_and(is_late)
-        {
+        if slips && moved && self.hold.stops_tracer() && self.stopped_since.is_some_and(is_late) {
             return None;
         }
         let all = self.pause.is_wanted || slips;
@@ -145,7 +137,7 @@ impl Holding {
 
     /// Takes the next best mechanism; returns false if there is none.
     pub(super) fn fall_back(&mut self, process: Process, guards: &Guards) -> bool {
-        let next = next_best(process, self.means(), guards);
+        let next = next_best(process, &*self.hold, guards);
         next.map(|next| self.hold = next).is_some()
     }
 
@@ -156,7 +148,7 @@ impl Holding {
 
     /// Takes the best mechanism anew if its tracer stood for the process; returns whether that was so.
     pub(super) fn leave_tracer(&mut self, process: Process) -> bool {
-        let was_traced = self.means() == Means::Tracer;
+        let was_traced = self.hold.stops_tracer();
         if was_traced {
             self.hold = best(process);
         }
@@ -177,7 +169,10 @@ impl Holding {
         is_traced: impl FnOnce() -> bool,
     ) -> Option<Moment> {
         let until = now.plus(tuning::holding::DEBUGGER_WINDOW);
-        if self.means() != Means::Ptrace || self.refused_until >= until {
+        if self.mechanism() != Mechanism::Ptrace
+            || self.hold.stops_tracer()
+            || self.refused_until >= until
+        {
             return None;
         }
         let opened = self.debuggers.open(now)?;
@@ -227,8 +222,12 @@ mod tests {
     struct Debugger;
 
     impl Hold for Debugger {
-        fn means(&self) -> Means {
-            Means::Tracer
+        fn mechanism(&self) -> Mechanism {
+            Mechanism::Ptrace
+        }
+
+        fn stops_tracer(&self) -> bool {
+            true
         }
 
         fn press(&mut self) -> Result<Grip, Refused> {

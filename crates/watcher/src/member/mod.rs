@@ -14,7 +14,7 @@ use holding::Holding;
 use role::{Role, rest, role};
 use writeback::Writeback;
 
-use discnice_ledger::outside::{APART, Held, Mechanism, Reason};
+use discnice_ledger::outside::{APART, Held, Reason};
 use discnice_ledger::{Class, Member, MemberId};
 use discnice_sys::time;
 use discnice_units::Moment;
@@ -81,7 +81,7 @@ impl Watched {
             rest(role(class, state), state)
         };
         let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), by_now) else {
-            held.set_how(Mechanism::None, Reason::Hidden);
+            held.set_how(None, Reason::Hidden);
             return None;
         };
         let role = role(class, member.state());

@@ -1,6 +1,6 @@
 //! What charges a process, and why.
 
-use discnice_ledger::outside::{Mechanism, Reason};
+use discnice_ledger::outside::Reason;
 use discnice_ledger::{Class, Member, State};
 use discnice_sys::time;
 
@@ -55,9 +55,9 @@ impl Watched {
             return self.note_paused();
         }
         let mechanism = match self.role {
-            Role::Outside => self.holding.mechanism(),
-            Role::Preloaded if reason == Reason::RanAhead => self.holding.mechanism(),
-            Role::Preloaded => Mechanism::None,
+            Role::Outside => Some(self.holding.mechanism()),
+            Role::Preloaded if reason == Reason::RanAhead => Some(self.holding.mechanism()),
+            Role::Preloaded => None,
         };
         if let Some(held) = self.held() {
             held.set_how(mechanism, reason);

@@ -1,6 +1,6 @@
 //! A member stands, and goes on.
 
-use discnice_ledger::outside::{Mechanism, Reason};
+use discnice_ledger::outside::Reason;
 use discnice_sys::{deadline, time};
 use discnice_units::{Moment, Nanos};
 
@@ -52,7 +52,7 @@ impl Watched {
         self.let_go();
         self.holding.leave_tracer(self.pinned.process);
         if let Some(held) = self.held() {
-            held.set_how(Mechanism::None, refused.reason());
+            held.set_how(None, refused.reason());
         }
         let until = now.plus(time);
         self.holding.give_up(until);
@@ -87,7 +87,7 @@ impl Watched {
         if self.holding.rests_until.is_none_or(|until| until <= now)
             && let Some(held) = self.held()
         {
-            held.set_how(self.holding.mechanism(), Reason::Memory);
+            held.set_how(Some(self.holding.mechanism()), Reason::Memory);
         }
         self.holding.rests_until = Some(until);
         self.schedule.note_debt(now, until);
@@ -142,7 +142,7 @@ impl Watched {
 
     pub(super) fn note_paused(&self) {
         if let Some(held) = self.held() {
-            held.set_how(self.holding.mechanism(), Reason::Paused);
+            held.set_how(Some(self.holding.mechanism()), Reason::Paused);
         }
     }
 

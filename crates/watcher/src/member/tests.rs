@@ -8,19 +8,20 @@ use std::rc::Rc;
 
 use discnice_ledger::State;
 use discnice_ledger::member::Charged;
+use discnice_ledger::outside::Mechanism;
 use discnice_ledger::policy::{Limits, Resource};
 use discnice_units::{Nanos, Rate};
 
 use super::*;
-use crate::holding::{Grip, Hold, Means, Refused};
+use crate::holding::{Grip, Hold, Refused};
 
 /// Tells whether it holds. One thread can never be let go.
 #[derive(Debug)]
 struct Stuck(Rc<Cell<bool>>);
 
 impl Hold for Stuck {
-    fn means(&self) -> Means {
-        Means::Ptrace
+    fn mechanism(&self) -> Mechanism {
+        Mechanism::Ptrace
     }
 
     fn press(&mut self) -> Result<Grip, Refused> {

@@ -61,7 +61,7 @@ impl Watch {
             && is_hidden(listed.id())
         {
             held.begin(member, listed.process.started);
-            held.set_how(Mechanism::None, Reason::Hidden);
+            held.set_how(None, Reason::Hidden);
         }
     }
 
@@ -286,7 +286,7 @@ pub fn enlist(
     if let Some(held) = class.held(slot) {
         held.begin(member, pinned.process.started);
         held.set_before(charged);
-        held.set_how(Mechanism::Freeze, reason);
+        held.set_how(Some(Mechanism::Ptrace), reason);
     }
     member.set_state(State::Outside);
     Some(slot)
