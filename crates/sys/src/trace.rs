@@ -135,10 +135,17 @@ pub fn look(thread: u32) -> Result<Thread, Errno> {
     }))
 }
 
-/// Takes note of a traced thread's end; only then its parent learns of it. True when it has ended.
+/// Takes note of a traced thread's end; only then its parent learns of it. True when it has ended, or is none that we trace.
 pub fn reap(thread: u32) -> bool {
-    let ended = wait(thread, libc::WEXITED | libc::WNOHANG | libc::__WALL);
-    matches!(ended, Ok(Some(_)) | Err(Errno(libc::ECHILD)))
+    // A wait without `WNOWAIT` would also take the report of a stop, whatever it asks for: the kernel reports stops of traced
+    // threads regardless of the options.
+    match look(thread) {
+        Ok(Thread::Ended) => {
+            let _ = wait(thread, libc::WEXITED | libc::WNOHANG | libc::__WALL);
+            true
+        }
+        seen => seen == Err(Errno(libc::ECHILD)),
+    }
 }
 
 /// `si_code` and `si_status` of what waitid(2) reports; `None` when there is nothing.

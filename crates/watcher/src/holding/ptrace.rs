@@ -7,15 +7,18 @@
 use std::collections::BTreeMap;
 
 use discnice_ledger::outside::Mechanism;
-use discnice_sys::Errno;
 use discnice_sys::procfs::{self, Stat};
 use discnice_sys::trace::{self, Stop, Thread};
+use discnice_sys::{Errno, deadline};
 
 use super::hold::{Grip, Hold, Refused};
 use crate::process::{self, Call};
 
 /// The answer to a look at what is no thread that we trace (any more). waitid(2)
 const NOT_TRACED: Errno = Errno(libc::ECHILD);
+
+/// So often a stopped thread is told to go on: a system call may fail once.
+const TRIES: u32 = 3;
 
 /// How a seized thread stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,14 +143,8 @@ impl Freeze {
         match seen {
             Ok(Thread::Moving) => Some(State::Moving),
             Ok(Thread::Stopped(Stop::Interrupted)) => Some(State::Stopped),
-            Ok(Thread::Stopped(Stop::JobControl)) => {
-                let _ = trace::detach(thread, 0);
-                None
-            }
-            Ok(Thread::Stopped(Stop::Signal(signal))) => {
-                let _ = trace::detach(thread, signal);
-                None
-            }
+            Ok(Thread::Stopped(Stop::JobControl)) => kept_unless(let_go(thread, 0)),
+            Ok(Thread::Stopped(Stop::Signal(signal))) => kept_unless(let_go(thread, signal)),
             Ok(Thread::Ended) => {
                 trace::reap(thread);
                 None
@@ -157,6 +154,27 @@ impl Freeze {
             Err(_) => trace::detach(thread, 0).is_err().then_some(known),
         }
     }
+}
+
+/// What to remember of a thread that was to be let go: one that has not been moves on, as it was killed.
+fn kept_unless(is_gone: bool) -> Option<State> {
+    (!is_gone).then_some(State::Moving)
+}
+
+/// Lets a stopped thread go, with this signal or none; returns whether it is traced no more. If the kernel does not let it go, this
+/// process ends, as that does.
+fn let_go(thread: u32, signal: i32) -> bool {
+    for _ in 0..TRIES {
+        if trace::detach(thread, signal).is_ok() || trace::reap(thread) {
+            return true;
+        }
+        // It was killed, and ends.
+        if !matches!(trace::look(thread), Ok(Thread::Stopped(_))) {
+            return false;
+        }
+    }
+    deadline::expire();
+    false
 }
 
 /// Whether a call waits for another thread of its process, or for a worker that the kernel has there (io_uring), which may wake
@@ -201,9 +219,7 @@ impl Hold for Freeze {
 
     fn release(&mut self) -> bool {
         self.tend();
-        self.threads.retain(|thread, state| {
-            *state == State::Moving || trace::detach(*thread, 0).is_err() && !trace::reap(*thread)
-        });
+        self.threads.retain(|thread, state| *state == State::Moving || !let_go(*thread, 0));
         self.threads.is_empty()
     }
 }

@@ -106,6 +106,21 @@ fn one_that_is_killed_while_held_is_reaped() {
     assert!(child.try_wait().is_err(), "it was reaped");
 }
 
+#[test]
+fn one_that_stands_is_not_taken_for_ended() {
+    let mut child = busy();
+    std::thread::sleep(Duration::from_millis(20));
+    let mut freeze = Freeze::new(child.id());
+    hold(&mut freeze);
+    let (has_ended, seen) = (trace::reap(child.id()), trace::look(child.id()));
+    release(&mut freeze);
+    let tracer = process::tracer(child.id().cast_signed());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!has_ended && seen == Ok(Thread::Stopped(Stop::Interrupted)), "{seen:?}");
+    assert_eq!(tracer, None);
+}
+
 /// A process with two threads, of which one executes sleep(1), by a shell with many arguments, when it is told to: the first
 /// one, or the other.
 struct Executing(Child);
