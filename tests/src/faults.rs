@@ -12,6 +12,9 @@ pub const OURS: i32 = 125;
 /// Its status if the command cannot be executed.
 pub const NOT_EXECUTABLE: i32 = 126;
 
+/// The numbers of system calls are below this.
+const CALLS: i64 = 512;
+
 /// So many scenes are played at once: a case mostly waits.
 const SCENES: usize = 3;
 
@@ -23,10 +26,32 @@ pub fn scenes() -> Result<Vec<Scene>, String> {
     (0..SCENES).map(|_| Scene::new()).collect()
 }
 
+/// Says which calls are to fail: `all`, or one case as it is printed when it goes wrong, as `ptrace From(4)`.
+const CHOICE: &str = "DISCNICE_INJECT";
+
 /// Whether all of them are to fail.
 #[must_use]
 pub fn is_all() -> bool {
-    std::env::var_os("DISCNICE_INJECT").is_some_and(|value| value == "all")
+    std::env::var_os(CHOICE).is_some_and(|value| value == "all")
+}
+
+/// The only case that is to be tried, if one is named.
+fn only() -> Option<Fault> {
+    let choice = std::env::var(CHOICE).ok().filter(|choice| !["", "all"].contains(&&**choice))?;
+    Some(parse(&choice).unwrap_or_else(|| panic!("{CHOICE}={choice} is no case")))
+}
+
+fn parse(case: &str) -> Option<Fault> {
+    let (called, which) = case.split_once(' ')?;
+    let (which, number) = which.strip_suffix(')')?.split_once('(')?;
+    let number = number.parse().ok()?;
+    let which = match which {
+        "One" => Which::One(number),
+        "From" => Which::From(number),
+        _ => return None,
+    };
+    let call = (0..CALLS).find(|call| name(*call) == called)?;
+    Some(Fault { call, which, errno: errno(call)? })
 }
 
 /// The error with which a call fails: one that Linux gives of it, where resources are short or a disk is bad. `None` for
@@ -87,7 +112,8 @@ const ONLY_ONCE: [i64; 11] = [
 pub enum Depth {
     /// The first of each call, of a run that takes long.
     First,
-    /// As the first, and of all of them a sample: of policyd, which looks at what it holds a thousand times a second.
+    /// As the first, and those by which policyd and the program are started, held and let go; and of all of them a sample: policyd
+    /// looks at what it holds a thousand times a second.
     Sample,
     /// The first and the last, and all of them.
     Both,
@@ -96,18 +122,25 @@ pub enum Depth {
 /// Of a call that is made more often than that because the run makes it for as long as it lasts, so many fail, evenly spread.
 const MOST: u64 = 200;
 
+/// Of policyd, so many of these calls are always tried, once and for good: as many calls of ptrace(2) stop a thread and let it go
+/// (`PTRACE_SEIZE`, `PTRACE_INTERRUPT`, `PTRACE_PEEKUSER`, `PTRACE_DETACH`), and fewer of execve(2) start the programs.
+const FIRST: u64 = 4;
+const WHOLE: [i64; 2] = [libc::SYS_ptrace, libc::SYS_execve];
+
 /// Of a call that is made so often, those that are to fail.
 fn which(call: i64, times: u64, depth: Depth) -> Vec<Which> {
+    let whole = depth == Depth::Sample && WHOLE.contains(&call);
     let once: Vec<u64> = match depth {
         Depth::Sample if is_all() && times > MOST => {
             (0..MOST).map(|step| 1 + step * (times - 1) / (MOST - 1)).collect()
         }
         _ if is_all() => (1..=times).collect(),
         Depth::Both if times > 1 => vec![1, times],
+        _ if whole => (1..=times.min(FIRST)).collect(),
         _ => vec![1],
     };
     let for_good = |number: &u64| {
-        !ONLY_ONCE.contains(&call) && (is_all() || depth == Depth::Both && *number == 1)
+        !ONLY_ONCE.contains(&call) && (is_all() || whole || depth == Depth::Both && *number == 1)
     };
     let from: Vec<Which> = once.iter().copied().filter(for_good).map(Which::From).collect();
     once.into_iter().map(Which::One).chain(from).collect()
@@ -116,11 +149,14 @@ fn which(call: i64, times: u64, depth: Depth) -> Vec<Which> {
 /// All faults to be tried of the run that was traced last in this scene.
 ///
 /// # Panics
-/// Nothing was traced.
+/// Nothing was traced, or what is to be tried is no case.
 #[must_use]
 pub fn faults(scene: &Scene, depth: Depth) -> Vec<Fault> {
     let calls = scene.calls();
     assert!(calls.values().sum::<u64>() > 50, "nothing was traced: {calls:?}");
+    if let Some(fault) = only() {
+        return vec![fault];
+    }
     let of_call = |(call, times): (i64, u64)| {
         let errno = errno(call);
         which(call, times, depth)

@@ -1,15 +1,16 @@
 //! Every system call of policyd fails in turn: the program that it holds still reads all, and nothing stays stopped (ADR 19).
 //!
-//! Of each call the first time it is made, and with `DISCNICE_INJECT=all`, as in `make inject`, every one, or
-//! 200 of those that it makes again and again.
+//! Of each call the first time it is made, and those by which programs are started, held and let go; with `DISCNICE_INJECT=all`, as in
+//! `make inject`, every one, or 200 of those that it makes again and again.
 
 use std::fs;
 use std::path::Path;
 
-use discnice_tests::failing::{Fault, Scene, Scope};
+use discnice_tests::failing::{Fault, Scene, Scope, Which};
 use discnice_tests::faults::{
     Depth, NOT_EXECUTABLE, OURS, faults, leaves_nothing, scenes, try_each,
 };
+use discnice_tests::process::Outcome;
 use discnice_tests::skip;
 
 /// Bytes that the program which policyd holds reads, and its limit.
@@ -52,11 +53,27 @@ fn daemon_case(scene: &Scene, fault: &Fault) -> Result<(), String> {
     // What the program itself says has its speed in it.
     let complaint = outcome.complaint();
     let whole = complaint.contains("64+0 records out");
-    let refused = [Some(OURS), Some(NOT_EXECUTABLE)].contains(&outcome.status)
-        && complaint.lines().count() == 1
-        && (fault.call == libc::SYS_execve || complaint.contains("config.toml"));
-    if !complaint.contains("panicked") && (outcome.status == Some(0) && whole || refused) {
+    if !complaint.contains("panicked")
+        && (outcome.status == Some(0) && whole || is_refused(fault, &outcome))
+    {
         return leaves_nothing(scene);
     }
     Err(format!("{outcome:?}"))
+}
+
+/// Returns true if one line says why the program was not started. If no program can be executed, policyd is none either, which
+/// another line says.
+fn is_refused(fault: &Fault, outcome: &Outcome) -> bool {
+    let complaint = outcome.complaint();
+    let is_of_policyd = |line: &&str| line.starts_with("discnice: not watched from outside");
+    let (of_policyd, others): (Vec<&str>, Vec<&str>) = complaint.lines().partition(is_of_policyd);
+    let executes = fault.call == libc::SYS_execve;
+    let for_good = executes && matches!(fault.which, Which::From(_));
+    let [line] = others[..] else { return false };
+    let told = match outcome.status {
+        Some(NOT_EXECUTABLE) => executes && line.starts_with("discnice: cannot run"),
+        Some(OURS) => line.contains("config.toml"),
+        _ => false,
+    };
+    told && of_policyd.len() <= usize::from(for_good)
 }
