@@ -10,6 +10,7 @@ use crate::disk::DiskCommand;
 use crate::frame::experiment::{Body, Entry, Scale};
 use crate::frame::record::Archive;
 use crate::frame::runner::{self, Run};
+use crate::lab::left_behind;
 use crate::report::{self, Page};
 use crate::site::Site;
 use crate::workload::Workload;
@@ -126,7 +127,11 @@ impl Cli {
             Command::Report { record } => write_report(&record.archive()?),
             Command::Compare { records } => compare(records),
             Command::Bench(command) => command.run(),
-            Command::Disk(command) => command.run(),
+            Command::Disk(command) => {
+                let ends = matches!(command, DiskCommand::Down { .. });
+                command.run()?;
+                if ends { left_behind::remove() } else { Ok(()) }
+            }
             Command::Workload(workload) => workload.run(),
         }
     }

@@ -7,6 +7,7 @@
 //! - `experiments/` are the tables and figures; `report/` compares, draws and prints them.
 
 mod bench;
+mod built;
 mod commands;
 mod disk;
 mod experiments;

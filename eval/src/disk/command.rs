@@ -11,7 +11,6 @@ use super::profile::ProfileName;
 use super::state::{Owner, Places};
 use super::up::Wanted;
 use super::{down, drop_caches, server, stats, up};
-use crate::lab::scratch;
 use crate::{stop, users};
 
 /// Make, remove or look at the emulated disk (needs root)
@@ -121,7 +120,7 @@ impl DiskCommand {
                 if !down::down(&places, busy)? {
                     println!("no disk is up");
                 }
-                scratch::remove_stale()
+                Ok(())
             }
             Self::Drop => {
                 let state = drop_caches::running(&places)?;

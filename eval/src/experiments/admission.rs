@@ -4,12 +4,12 @@
 //!    discnice-graybox --example mac_sort`.
 
 use std::fs;
-use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use discnice_plot::{Chart, Plot};
 use discnice_units::Bytes;
 
+use crate::built;
 use crate::frame::experiment::{Experiment, Scale, Step};
 use crate::frame::record::{Record, Sample};
 use crate::frame::requirement::Requirement;
@@ -35,17 +35,6 @@ const GIVEN: [(&str, u64); 4] =
 /// What each sort has to do, in MiB.
 const fn total(scale: Scale) -> u64 {
     if scale.quick { 192 } else { 384 }
-}
-
-/// The sorting program.
-///
-/// # Errors
-/// It was not built.
-pub fn program() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find this program's file")?;
-    let file = own.with_file_name("examples").join("mac_sort");
-    let build = "cargo build --release -p discnice-graybox --example mac_sort";
-    file.is_file().then_some(file).with_context(|| format!("build the sort: {build}"))
 }
 
 /// Four sorts in a memory-limited group with swap.
@@ -75,7 +64,7 @@ impl Experiment for Admission {
         let given = GIVEN.iter().find(|(name, _)| *name == step.case);
         let pass = given.map(|(_, percent)| (SHARE_MIB * percent / 100).to_string());
         let (total, least) = (total(step.scale).to_string(), LEAST_MIB.to_string());
-        let program = lab.program(&program()?)?;
+        let program = lab.program(&built::SORT.file()?)?;
         let out = lab.memory().join("sorted");
         let [program, out] = [&program, &out].map(|path| path.to_string_lossy().into_owned());
         let script = format!(

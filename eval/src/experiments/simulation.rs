@@ -2,11 +2,10 @@
 //! regulator is the product's; the program that simulates a machine around it is an example of crate
 //! manners, built by `cargo build --release -p discnice-progress --example figures`.
 
-use std::path::PathBuf;
-
 use anyhow::Context;
 use discnice_plot::{Chart, Plot, Series};
 
+use crate::built;
 use crate::frame::experiment::{Experiment, Scale, Step};
 use crate::frame::record::{Record, Sample};
 use crate::frame::requirement::Requirement;
@@ -23,17 +22,6 @@ const LOADED: (f64, f64) = (120.0, 240.0);
 const PAPER: &str = "paper";
 const OURS: &str = "ours";
 
-/// The simulating program.
-///
-/// # Errors
-/// It was not built.
-pub fn program() -> anyhow::Result<PathBuf> {
-    let own = std::env::current_exe().context("cannot find this program's file")?;
-    let file = own.with_file_name("examples").join("figures");
-    let build = "cargo build --release -p discnice-progress --example figures";
-    file.is_file().then_some(file).with_context(|| format!("build the simulation: {build}"))
-}
-
 impl Experiment for Simulation {
     fn requirements(&self) -> Vec<Requirement> {
         vec![Requirement::Simulation]
@@ -48,7 +36,7 @@ impl Experiment for Simulation {
     }
 
     fn measure(&self, _lab: &Lab, step: &Step) -> anyhow::Result<Sample> {
-        let program = program()?;
+        let program = built::SIMULATION.file()?;
         let program = program.to_str().context("the simulation's path is no text")?;
         let mut sample = Sample { case: step.case.clone(), round: step.round, ..Sample::default() };
         sample.commands.push(format!("{program} --csv"));

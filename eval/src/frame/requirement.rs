@@ -2,6 +2,7 @@
 
 use discnice_units::Bytes;
 
+use crate::built;
 use crate::disk::ProfileName;
 use crate::proc::meminfo;
 use crate::site::Site;
@@ -55,11 +56,9 @@ impl Requirement {
             }
             Self::MemoryLimit => crate::lab::memory_limit::lack(),
             Self::Swap => crate::lab::swap::lack(),
-            Self::Sort => crate::experiments::sort().err().map(|error| format!("{error:#}")),
+            Self::Sort => built::SORT.file().err().map(|error| format!("{error:#}")),
             Self::Link => crate::lab::link::lack(),
-            Self::Simulation => {
-                crate::experiments::simulation().err().map(|error| format!("{error:#}"))
-            }
+            Self::Simulation => built::SIMULATION.file().err().map(|error| format!("{error:#}")),
             Self::Prediction => site.prediction_lack(),
             Self::Discnice => site.discnice().err().map(|error| format!("{error:#}")),
         }

@@ -12,7 +12,7 @@ use super::experiment::{Body, Entry, Experiment, Scale, Step, steps};
 use super::facts::Facts;
 use super::record::{Archive, Record, Settings};
 use super::requirement::Requirement;
-use crate::lab::Lab;
+use crate::lab::{Lab, left_behind};
 use crate::report;
 use crate::site::Site;
 use crate::{stop, tool};
@@ -160,6 +160,7 @@ fn one(
     }
     record.facts.add_commits(&facts.commit);
     bar.set_message(format!("{name}: making files"));
+    left_behind::remove()?;
     let lab = Lab::open(&site, name)?;
     let result = lab
         .in_no_time(|| experiment.prepare(&lab, plan.scale))

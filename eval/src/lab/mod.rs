@@ -5,6 +5,7 @@
 pub mod cgroup;
 pub mod files;
 pub mod job;
+pub mod left_behind;
 pub mod link;
 pub mod memory_limit;
 pub mod resident;
@@ -53,7 +54,6 @@ impl Lab {
             Err(_) => (disk::up(&site.wanted()?)?, true),
         };
         let guard = DiskGuard(owns_disk);
-        scratch::remove_stale()?;
         let memory = scratch::make(&scratch::memory(), disk.owner)?;
         let programs = scratch::make(&std::env::temp_dir(), disk.owner)?;
         // The program's own file may lie where the unprivileged user cannot reach it.

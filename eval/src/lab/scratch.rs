@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::TempDir;
 
-use super::{cgroup, link, memory_limit, swap};
 use crate::disk::Owner;
 
 const PREFIX: &str = "discnice-eval-";
@@ -33,17 +32,11 @@ pub fn make(parent: &Path, owner: Owner) -> anyhow::Result<TempDir> {
     Ok(folder)
 }
 
-/// Removes the folders, control groups and networks of runs that are no more.
+/// Removes the folders of runs that are no more.
 ///
 /// # Errors
 /// One of them cannot be removed.
 pub fn remove_stale() -> anyhow::Result<()> {
-    link::remove_left_behind();
-    swap::remove_left_behind();
-    for group in [cgroup::left_behind(), memory_limit::left_behind()].into_iter().flatten() {
-        // One with processes in it stays; the next run goes on with it.
-        let _ = fs::remove_dir(group);
-    }
     for parent in [memory(), std::env::temp_dir()] {
         let Ok(entries) = fs::read_dir(&parent) else { continue };
         for entry in entries.flatten() {

@@ -42,13 +42,4 @@ pub(super) const KNOWN: &[Known] = &[
             ("crates/watcher/src/watch/mod.rs", "crates/watcher/src/watch/traffic.rs"),
         ],
     },
-    Known {
-        why: "The frame of experiments and what they are run in clean up after each other's crashes: to be cut.",
-        uses: &[
-            ("eval/src/disk/command.rs", "eval/src/lab/scratch.rs"),
-            ("eval/src/frame/requirement.rs", "eval/src/experiments/admission.rs"),
-            ("eval/src/lab/mod.rs", "eval/src/lab/scratch.rs"),
-            ("eval/src/lab/scratch.rs", "eval/src/lab/swap.rs"),
-        ],
-    },
 ];
