@@ -73,8 +73,8 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(MappedClass, Origin)> {
     }
     let before = entries.as_ref().and_then(|entries| entries.read(name));
     if let Some(found) = find_by(entries.as_ref(), name) {
-        if let (Some(entries), Some(before)) = (&entries, &before) {
-            follow(&found, before, entries);
+        if let Some(before) = &before {
+            follow(&found, before);
         }
         return Ok((found, Origin::Found));
     }
@@ -93,11 +93,9 @@ pub fn find_or_create(name: &str) -> anyhow::Result<(MappedClass, Origin)> {
 
 /// Gives a class the limits of its entry, if that leads to another block: a program of another version has set them since,
 /// in a class of its own.
-fn follow(found: &MappedClass, entry: &Entry, entries: &Entries) {
+fn follow(found: &MappedClass, entry: &Entry) {
     if (entry.block, entry.nonce) != (found.block, found.class.nonce()) {
-        found.class.set_limits(time::now(), &entry.limits);
-        found.wake();
-        let _ = entries.write(&found.name(), &found.entry(entry.limits));
+        found.set_limits(&entry.limits);
     }
 }
 
