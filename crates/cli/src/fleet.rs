@@ -36,7 +36,7 @@ impl Share {
     pub(crate) fn of(class: &Class, now: Moment) -> Option<Self> {
         let fleet = class.fleet();
         let allowed = fleet.allowed(now)?.get();
-        let lease = fleet.lease(now).map_or(Nanos(0), |(_, until)| until.since(now));
+        let lease = fleet.lease_left(now);
         // The last report is of a process that is gone, or has been stopped.
         let is_late = lease == Nanos(0) && fleet.report() == report::LEASED;
         let problem =

@@ -3,7 +3,7 @@
 //! One process holds a lease for the class and writes here how much it allows, and until when. Members need not
 //! hear of its end: a call that takes the slow way looks at the clock, and past the end the class has its floor.
 
-use discnice_units::{Moment, Rate};
+use discnice_units::{Moment, Nanos, Rate};
 
 use crate::claim::Claim;
 use crate::primitive::{AtomicU32, AtomicU64, Ordering};
@@ -79,6 +79,12 @@ impl Fleet {
             return None;
         }
         Some((self.leased().get().saturating_sub(self.floor().get()), Moment(until)))
+    }
+
+    /// For how long the lease is still in force; zero without one.
+    #[must_use]
+    pub fn lease_left(&self, now: Moment) -> Nanos {
+        self.lease(now).map_or(Nanos(0), |(_, until)| until.since(now))
     }
 
     /// Whether a lease has ended that `rate` may be of.

@@ -49,7 +49,7 @@ impl Fleet {
         let now = time::now();
         let fleet = class.fleet();
         let allowed = fleet.allowed(now)?.get();
-        let lease = fleet.lease(now).map_or(0.0, |(_, until)| until.since(now).as_secs_f64());
+        let lease = fleet.lease_left(now).as_secs_f64();
         Some(Self { allowed, cap: fleet.cap().map(Rate::get), lease })
     }
 }
