@@ -5,7 +5,7 @@ use discnice_ledger::policy::Resources;
 use discnice_sys::time;
 use discnice_units::{Moment, Nanos};
 
-use super::role::{Role, rest, role};
+use super::role::{Role, rest, rest_in};
 use super::{Gone, Watched, mark};
 use crate::accounting::Rest;
 use crate::process;
@@ -81,7 +81,7 @@ impl Watched {
         // One that confines itself after its state was read may have moved all that it will, and have ended, by now.
         let by_now = || {
             let state = listed.map(discnice_ledger::Member::state).filter(|_| known == Rest::Known);
-            state.map_or(Rest::Children, |state| rest(role(class, state), state))
+            state.map_or(Rest::Children, |state| rest_in(class, state))
         };
         if self.accounting.account.look(by_now).is_err() || self.pinned.has_ended() {
             return Err(Gone::Ended);

@@ -11,7 +11,7 @@ mod writeback;
 
 use accounting::Accounting;
 use holding::Holding;
-use role::{Role, rest, role};
+use role::{Role, rest_in, role};
 use writeback::Writeback;
 
 use discnice_ledger::outside::{APART, Held, Reason};
@@ -76,10 +76,7 @@ impl Watched {
         let before = before.filter(|reason| *reason != Reason::Paused).unwrap_or(Reason::None);
         let reason = if reason == Reason::None { before } else { reason };
         // One that confines itself now may have moved all that it will, and have ended, when its account is read.
-        let by_now = || {
-            let state = member.state();
-            rest(role(class, state), state)
-        };
+        let by_now = || rest_in(class, member.state());
         let Ok(account) = OwnAccount::open(pinned.id(), member.books().charged(), by_now) else {
             held.set_how(None, Reason::Hidden);
             return None;

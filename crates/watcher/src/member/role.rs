@@ -106,6 +106,11 @@ pub(super) fn role(class: &Class, state: State) -> Role {
     }
 }
 
+/// What of the account of a process in this state is not its own.
+pub(super) fn rest_in(class: &Class, state: State) -> Rest {
+    rest(role(class, state), state)
+}
+
 /// What of a process's account is not its own, with this role in this state.
 pub(super) fn rest(role: Role, state: State) -> Rest {
     match (role, state) {
